@@ -1,0 +1,153 @@
+"""The command line: parse, call, print, exit code. One module a command, imported only when it is called."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+from moeplan.errors import InputError, Issue, MoeplanError, VerificationError, escape
+
+__all__ = [
+    "COMMANDS",
+    "EXIT_FAULT",
+    "EXIT_INCONCLUSIVE",
+    "EXIT_INPUT",
+    "EXIT_INTERNAL",
+    "EXIT_NOT_READY",
+    "EXIT_OK",
+    "main",
+    "run",
+]
+
+EXIT_OK = 0
+EXIT_NOT_READY = 1
+EXIT_INPUT = 2
+EXIT_INCONCLUSIVE = 3
+EXIT_FAULT = 4
+EXIT_INTERNAL = 70
+"""sysexits.h EX_SOFTWARE."""
+
+COMMANDS = {
+    "plan": "calculate a deployment plan, or one a line with --batch",
+    "fit": "show the static memory floor of a model on an accelerator",
+    "models": "list the registry's models",
+    "model": "show one model with its sourced claims",
+    "hardware": "list the registry's accelerators, or show one",
+    "registry": "validate a registry file",
+    "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
+    "import": "turn a load tool's output into evidence records",
+    "bundle": "create, pack or unpack an evidence bundle",
+    "attest": "sign the records and the index of a bundle, or a verdict",
+    "policy": "write, validate or explain an auditor's policy",
+    "verify": "verify a bundle's signatures, inventory and records",
+    "verdict": "verify a bundle and judge its evidence",
+    "audit": "verify, judge, and reproduce the signed verdict byte for byte",
+}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises instead of exiting, so that ``--json`` errors have one shape."""
+
+    def error(self, message: str) -> NoReturn:
+        raise InputError(Issue("command line", "usage", escape(message, 400), next=f"see '{self.prog} --help'"))
+
+
+def _top_help() -> str:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name.ljust(width)}  {text}" for name, text in COMMANDS.items())
+    return (
+        "usage: moeplan COMMAND …\n\n"
+        "May this mixture-of-experts checkpoint serve this workload on this hardware with this runtime?\n\n"
+        f"commands:\n{listed}\n\n"
+        "Each command has --help with an example, and --json.\n\n"
+        "example:\n  moeplan plan kimi-k3 h200 --devices 8\n"
+    )
+
+
+def _dispatch(argv: Sequence[str]) -> int:
+    if not argv or argv[0] in ("-h", "--help", "help"):
+        sys.stdout.write(_top_help())
+        return EXIT_OK if argv else EXIT_INPUT
+    if argv[0] == "--version":
+        from importlib.metadata import version
+
+        sys.stdout.write(f"moeplan {version('moeplan')}\n")
+        return EXIT_OK
+    name = argv[0]
+    if name not in COMMANDS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, COMMANDS, 1)
+        hint = f"did you mean '{near[0]}'?" if near else "see 'moeplan --help'"
+        raise InputError(Issue("command line", "unknown_command", f"no command {escape(name, 60)!r}", next=hint))
+    module = import_module(f"moeplan.cli.{name}_command")
+    parser = _Parser(
+        prog=f"moeplan {name}",
+        description=COMMANDS[name][0].upper() + COMMANDS[name][1:] + ".",
+        epilog=f"example:\n  {module.EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    module.add_arguments(parser)
+    args = parser.parse_args(argv[1:])
+    code: int = module.run(args)
+    return code
+
+
+def _report(error: MoeplanError, as_json: bool) -> int:
+    from moeplan.cli.output import emit_json, note
+
+    if as_json:
+        emit_json(error.to_json())
+    prefix = f"{error.source}: " if error.source else ""
+    for issue in error.issues[:20]:
+        note(f"error: {prefix}{issue}" if not str(issue).startswith(prefix or "\0") else f"error: {issue}")
+    if len(error.issues) > 20:
+        note(f"… and {len(error.issues) - 20} more")
+    return EXIT_FAULT if isinstance(error, VerificationError) else EXIT_INPUT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; never raises but for SystemExit of ``--help``."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    as_json = "--json" in words
+    try:
+        return _dispatch(words)
+    except MoeplanError as error:
+        return _report(error, as_json)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
+    except Exception as error:
+        return _internal(error, as_json)
+
+
+def _internal(error: Exception, as_json: bool) -> int:
+    from traceback import extract_tb
+
+    frame = extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
+    text = f"internal error: {type(error).__name__} at {place}: {escape(str(error))}"
+    issue = Issue("moeplan", "internal_error", text, next="this is a defect of moeplan; report it with the command")
+    if as_json:
+        from moeplan.cli.output import emit_json
+
+        emit_json({"error": issue.to_json()})
+    sys.stderr.write(f"error: {issue}\n")
+    return EXIT_INTERNAL
+
+
+def run() -> NoReturn:
+    """Console-script entry point."""
+    sys.exit(main())
+
+
+if __name__ == "__main__":
+    run()

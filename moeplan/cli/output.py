@@ -1,0 +1,46 @@
+"""What the commands print: documents and tables on stdout, notes and progress on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from moeplan.errors import escape
+
+__all__ = ["emit_bytes", "emit_json", "emit_text", "note", "table"]
+
+
+def emit_bytes(data: bytes) -> None:
+    """Write bytes to stdout as they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def emit_json(value: Any) -> None:
+    """Write one JSON value to stdout in RFC 8785 form and one LF."""
+    from moeplan.wire.canonical import canonical_line
+
+    emit_bytes(canonical_line(value))
+
+
+def emit_text(text: str) -> None:
+    """Write one text and an LF to stdout."""
+    emit_bytes((text + "\n").encode("utf-8"))
+
+
+def note(text: str) -> None:
+    """Write one line to stderr."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a plain text table with aligned columns; cells are escaped for a terminal."""
+    cells = [[escape(str(cell), 400) for cell in row] for row in rows]
+    widths = [max(len(row[column]) for row in [list(headers), *cells]) for column in range(len(headers))]
+    lines = [
+        "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        for row in [list(headers), ["-" * width for width in widths], *cells]
+    ]
+    return "\n".join(lines)

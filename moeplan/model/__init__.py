@@ -1,0 +1,1 @@
+"""Frozen value types. No parsing, no I/O."""

@@ -1,0 +1,220 @@
+"""Evidence records and run manifests: what was observed, by what, on which deployment, with the raw data by digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from moeplan.errors import Issue
+from moeplan.model.deployment import Deployment
+from moeplan.model.fields import (
+    boolean,
+    choice,
+    const,
+    digest,
+    identifier,
+    instant,
+    integer,
+    nested,
+    sequence,
+    text,
+)
+from moeplan.units import parse_instant
+
+__all__ = [
+    "ATTACHMENT_ROLES",
+    "RECORD_TYPES",
+    "Attachment",
+    "CheckpointDigest",
+    "Claim",
+    "Collector",
+    "EngineCounters",
+    "EvidenceRecord",
+    "Interval",
+    "RunManifest",
+    "RunTrial",
+    "ServingTrial",
+    "TrialRef",
+]
+
+RECORD_TYPES = ("serving_trial", "checkpoint_digest")
+ATTACHMENT_ROLES = ("requests", "chunk_gaps", "tool_output", "metrics_before", "metrics_after")
+ATTACHMENT_PATH = r"^attachments/[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
+RECORD_PATH = r"^evidence/[A-Za-z0-9][A-Za-z0-9._-]*\.json$"
+
+
+@attrs.frozen
+class Collector:
+    """The tool whose output this is, and the importer that read it; each with its version."""
+
+    tool: str = identifier()
+    tool_version: str | None = text(max_length=64, optional=True)
+    importer: str = identifier()
+    importer_version: str = text(max_length=64)
+
+
+@attrs.frozen
+class Interval:
+    """When it was observed: whole seconds UTC that enclose every observation."""
+
+    start: str = instant()
+    end: str = instant()
+
+
+@attrs.frozen
+class Attachment:
+    """A file beside the record, by digest; ``path`` is null where it is committed to but not enclosed."""
+
+    role: str = choice(*ATTACHMENT_ROLES)
+    path: str | None = text(pattern=ATTACHMENT_PATH, max_length=512, optional=True)
+    name: str = text(max_length=200)
+    media_type: str = text(pattern=r"^[a-z0-9.+-]+/[a-z0-9.+-]+$", max_length=100)
+    size: int = integer()
+    digest: str = digest()
+
+
+@attrs.frozen
+class Claim:
+    """A figure the tool reported of itself, as the decimal text it wrote. Never decides."""
+
+    name: str = text(max_length=100)
+    value: str = text(pattern=r"^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$", max_length=64)
+
+
+@attrs.frozen
+class EngineCounters:
+    """Growth of the engine's own counters from before the trial's warm-up to after the trial."""
+
+    requests: int = integer()
+    prompt_tokens: int = integer()
+    cached_prompt_tokens: int | None = integer(optional=True)
+    generation_tokens: int = integer()
+
+
+@attrs.frozen
+class TrialRef:
+    """Which trial of which run a record is."""
+
+    run: str = identifier()
+    number: int = integer(ge=1, le=100_000)
+
+
+@attrs.frozen
+class ServingTrial:
+    """One trial of a load tool against a serving endpoint. Raw observations are the two Parquet attachments.
+
+    ``requested_*``, ``warmup_*`` and ``declared_concurrency`` are stated inputs; the tool's file does not hold them.
+    """
+
+    type: str = const("serving_trial")
+    trial: TrialRef = nested(TrialRef)
+    endpoint: str = text(max_length=200)
+    requested_input_tokens: int = integer(ge=1)
+    requested_output_tokens: int = integer(ge=1)
+    declared_concurrency: int | None = integer(ge=1, optional=True)
+    ignore_eos: bool = boolean()
+    warmup_requests: int | None = integer(optional=True)
+    warmup_input_tokens: int | None = integer(optional=True)
+    warmup_output_tokens: int | None = integer(optional=True)
+    request_count: int = integer(ge=1)
+    duration_ns: int = integer(ge=1)
+    engine_counters: EngineCounters | None = nested(EngineCounters, optional=True)
+    claims: tuple[Claim, ...] = sequence(Claim)
+
+
+@attrs.frozen
+class CheckpointDigest:
+    """The checkpoint's files were hashed on one node, through the mount that serves."""
+
+    type: str = const("checkpoint_digest")
+    manifest: str = digest()
+    root: str = digest()
+    node: str = identifier()
+    file_count: int = integer(ge=1)
+    total_bytes: int = integer()
+
+
+@attrs.frozen
+class EvidenceRecord:
+    """One observation set: type, deployment, collector, interval, engine start, payload, attachments by digest."""
+
+    kind: str = const("evidence_record")
+    schema_version: str = const("1.0.0")
+    type: str = choice(*RECORD_TYPES)
+    plan: str = digest()
+    deployment: Deployment = nested(Deployment)
+    collector: Collector = nested(Collector)
+    interval: Interval = nested(Interval)
+    engine_start: str | None = instant(optional=True)
+    payload: ServingTrial | CheckpointDigest = nested((ServingTrial, CheckpointDigest))
+    attachments: tuple[Attachment, ...] = sequence(Attachment)
+
+    def faults(self) -> Iterator[Issue]:
+        """Yield what no single field shows."""
+        if self.type != self.payload.type:
+            yield Issue("$.type", "type_mismatch", "type is not the payload's", self.payload.type, self.type)
+        start, end = parse_instant(self.interval.start), parse_instant(self.interval.end)
+        if end < start:
+            yield Issue("$.interval.end", "interval_reversed", "ends before it starts", "an instant not before start")
+        if self.engine_start is not None and self.type == "serving_trial" and parse_instant(self.engine_start) > end:
+            yield Issue("$.engineStart", "engine_start_late", "engine started after the trial", "an earlier instant")
+        if isinstance(self.payload, ServingTrial):
+            yield from self._trial_faults(self.payload, end - start)
+        elif self.payload.root != self.deployment.checkpoint_root:
+            yield Issue("$.payload.root", "root_mismatch", "not the deployment's checkpoint", "its checkpointRoot")
+
+    def _trial_faults(self, payload: ServingTrial, seconds: int) -> Iterator[Issue]:
+        roles = [attachment.role for attachment in self.attachments]
+        for role in ("requests", "chunk_gaps"):
+            if roles.count(role) != 1:
+                yield Issue("$.attachments", "attachment_missing", f"needs one {role} table", "exactly one", str(roles))
+        if payload.duration_ns > seconds * 10**9:
+            yield Issue("$.payload.durationNs", "outside_interval", "longer than the interval", f"at most {seconds} s")
+        for index, attachment in enumerate(self.attachments):
+            if attachment.role in ("requests", "chunk_gaps") and attachment.path is None:
+                yield Issue(f"$.attachments[{index}].path", "not_enclosed", "raw tables must be enclosed", "a path")
+
+
+@attrs.frozen
+class RunTrial:
+    """One trial a run made: its number, its record by digest, and every file by digest.
+
+    ``record`` is null for a trial that was begun and left no record.
+    """
+
+    number: int = integer(ge=1, le=100_000)
+    state: str = choice("complete", "aborted")
+    record: str | None = digest(optional=True)
+    files: tuple[str, ...] = digest(many=True)
+
+
+@attrs.frozen
+class RunManifest:
+    """What a run was to do, and every trial and file it made, by digest.
+
+    ``announced`` says whether the manifest was opened before the first request; an import is written afterwards.
+    """
+
+    kind: str = const("run_manifest")
+    schema_version: str = const("1.0.0")
+    run: str = identifier()
+    plan: str = digest()
+    deployment: str = digest()
+    announced: bool = boolean()
+    state: str = choice("open", "closed")
+    planned_trials: int = integer(ge=1, le=100_000)
+    planned_requests: int = integer(ge=1)
+    requested_input_tokens: int = integer(ge=1)
+    requested_output_tokens: int = integer(ge=1)
+    declared_concurrency: int | None = integer(ge=1, optional=True)
+    warmup_requests: int | None = integer(optional=True)
+    trials: tuple[RunTrial, ...] = sequence(RunTrial)
+
+    def faults(self) -> Iterator[Issue]:
+        """Yield what no single field shows: trial numbers that are not 1, 2, 3 …"""
+        numbers = [trial.number for trial in self.trials]
+        if numbers != list(range(1, len(numbers) + 1)):
+            yield Issue(
+                "$.trials", "trial_numbers", "trials are not numbered 1, 2, 3 …", "consecutive", str(numbers[:20])
+            )

@@ -1,0 +1,199 @@
+"""Field makers: one declaration gives the attrs validator and the JSON Schema keywords, so the two cannot drift."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.units import MAX_SAFE_INTEGER, parse_instant
+
+__all__ = [
+    "DIGEST_PATTERN",
+    "ID_PATTERN",
+    "SCHEMA",
+    "boolean",
+    "camel",
+    "choice",
+    "const",
+    "digest",
+    "identifier",
+    "instant",
+    "integer",
+    "limit_value",
+    "nested",
+    "sequence",
+    "text",
+]
+
+SCHEMA = "moeplan.schema"
+"""attrs metadata key under which a field's JSON Schema keywords stand."""
+
+DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
+ID_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
+_PLAIN_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$"
+_INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
+
+Check = Callable[[Any], str | None]
+"""Returns what was expected when a value is refused, else None."""
+
+
+def camel(name: str) -> str:
+    """Return the wire key of a Python attribute: ``target_ttft_ms`` → ``targetTtftMs``."""
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+def _refuse(name: str, expected: str, value: object) -> InputError:
+    return InputError(Issue(f"$.{camel(name)}", "invalid_value", "value refused", expected, escape(repr(value), 80)))
+
+
+def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+    def validate(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if optional and value is None:
+            return
+        if not many:
+            expected = check(value)
+            if expected is not None:
+                raise _refuse(attribute.name, expected, value)
+            return
+        if type(value) is not tuple:
+            raise _refuse(attribute.name, "a tuple", value)
+        for index, item in enumerate(value):
+            expected = check(item)
+            if expected is not None:
+                raise _refuse(f"{attribute.name}[{index}]", expected, item)
+
+    return attrs.field(validator=validate, metadata={SCHEMA: schema}, **rest)
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.removeprefix("^").removesuffix("$"))
+
+
+def text(
+    *,
+    pattern: str = _PLAIN_PATTERN,
+    min_length: int = 1,
+    max_length: int = 4096,
+    optional: bool = False,
+    many: bool = False,
+    **rest: Any,
+) -> Any:
+    """Declare text without control characters; ``many`` makes it a tuple of such text."""
+    compiled = _compiled(pattern)
+    wanted = f"text of {min_length} to {max_length} characters" + (
+        " without control characters" if pattern is _PLAIN_PATTERN else f" matching {pattern}"
+    )
+
+    def check(value: Any) -> str | None:
+        fits = type(value) is str and min_length <= len(value) <= max_length and compiled.fullmatch(value)
+        return None if fits else wanted
+
+    schema = {"type": "string", "minLength": min_length, "maxLength": max_length, "pattern": pattern}
+    return _field(schema, check, optional=optional, many=many, **rest)
+
+
+def digest(*, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+    """Declare a ``sha256:…`` digest."""
+    return text(pattern=DIGEST_PATTERN, min_length=71, max_length=71, optional=optional, many=many, **rest)
+
+
+def identifier(*, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+    """Declare an identifier of lower-case letters, digits, ``.``, ``_`` and ``-``."""
+    return text(pattern=ID_PATTERN, max_length=128, optional=optional, many=many, **rest)
+
+
+def instant(*, optional: bool = False, **rest: Any) -> Any:
+    """Declare an instant: RFC 3339 UTC in whole seconds."""
+
+    def check(value: Any) -> str | None:
+        try:
+            parse_instant(value)
+        except (InputError, TypeError):
+            return "an instant in UTC such as 2026-11-30T17:29:49Z"
+        return None
+
+    return _field({"type": "string", "pattern": _INSTANT_PATTERN}, check, optional=optional, **rest)
+
+
+def integer(*, ge: int = 0, le: int = MAX_SAFE_INTEGER, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+    """Declare an exact integer from ``ge`` to ``le``."""
+
+    def check(value: Any) -> str | None:
+        return None if type(value) is int and ge <= value <= le else f"an integer from {ge} to {le}"
+
+    return _field({"type": "integer", "minimum": ge, "maximum": le}, check, optional=optional, many=many, **rest)
+
+
+def boolean(**rest: Any) -> Any:
+    """Declare true or false."""
+    return _field({"type": "boolean"}, lambda value: None if type(value) is bool else "true or false", **rest)
+
+
+def choice(*values: str, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+    """Declare one of a closed list of words."""
+    wanted = "one of " + ", ".join(values)
+
+    def check(value: Any) -> str | None:
+        return None if type(value) is str and value in values else wanted
+
+    return _field({"type": "string", "enum": list(values)}, check, optional=optional, many=many, **rest)
+
+
+def const(value: str) -> Any:
+    """Declare a field that always holds ``value``: a document's kind, a union's discriminator."""
+
+    def check(got: Any) -> str | None:
+        return None if got == value and type(got) is str else f"{value!r}"
+
+    return _field({"type": "string", "const": value}, check, default=value, kw_only=True)
+
+
+def limit_value(*, optional: bool = True, **rest: Any) -> Any:
+    """Declare a criterion's limit or an observation: an exact integer or short text."""
+    plain = _compiled(_PLAIN_PATTERN)
+
+    def check(value: Any) -> str | None:
+        if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+            return None
+        if type(value) is str and len(value) <= 4096 and plain.fullmatch(value):
+            return None
+        return "an integer or text"
+
+    schema = {
+        "anyOf": [
+            {"type": "integer", "minimum": -MAX_SAFE_INTEGER, "maximum": MAX_SAFE_INTEGER},
+            {"type": "string", "maxLength": 4096, "pattern": _PLAIN_PATTERN},
+        ]
+    }
+    return _field(schema, check, optional=optional, **rest)
+
+
+def nested(cls: type | tuple[type, ...], *, optional: bool = False, **rest: Any) -> Any:
+    """Declare a field that holds an instance of the attrs class ``cls``."""
+
+    names = cls.__name__ if isinstance(cls, type) else " or ".join(c.__name__ for c in cls)
+
+    def check(value: Any) -> str | None:
+        return None if isinstance(value, cls) else f"a {names}"
+
+    return _field({}, check, optional=optional, **rest)
+
+
+def sequence(cls: type | tuple[type, ...], *, min_items: int = 0, max_items: int | None = None, **rest: Any) -> Any:
+    """Declare a tuple of instances of ``cls``."""
+    names = cls.__name__ if isinstance(cls, type) else " or ".join(c.__name__ for c in cls)
+
+    def check(value: Any) -> str | None:
+        if type(value) is not tuple or len(value) < min_items or (max_items is not None and len(value) > max_items):
+            return f"a tuple of {min_items} or more {names}"
+        return None if all(isinstance(item, cls) for item in value) else f"items of type {names}"
+
+    schema: dict[str, Any] = {"minItems": min_items} if min_items else {}
+    if max_items is not None:
+        schema["maxItems"] = max_items
+    return _field(schema, check, **rest)

@@ -1,0 +1,138 @@
+"""Raw observations of a serving trial as exact integer columns; times in nanoseconds from the start of the trial."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from itertools import pairwise
+
+import attrs
+
+from moeplan.errors import Issue
+
+__all__ = ["REQUEST_OUTCOMES", "ChunkGapTable", "RequestTable", "table_faults"]
+
+REQUEST_OUTCOMES = ("complete", "error", "truncated")
+"""complete: no error, and the tokens asked for; error: the tool or server reported one; truncated: the stream
+ended without an error and without the tokens asked for."""
+
+_MOST_FAULTS = 20
+
+
+@attrs.frozen(eq=False)
+class RequestTable:
+    """One row a request, in start order; every column has the same length.
+
+    Attributes:
+        request: the tool's own index of the request, each once, 0 to n - 1.
+        start_ns: when it was sent, from the start of the trial.
+        queue_ns: how long the client held it back before sending.
+        ttft_ns: from sending to the first chunk; 0 where ``chunks`` is 0.
+        end_ns: the last moment known of it, from the start of the trial.
+        chunks: arrivals seen, the first included.
+        input_tokens: prompt tokens; the server's count where ``usage`` is 1.
+        output_tokens: generated tokens; the server's count where ``usage`` is 1.
+        usage: 1 where both counts are the server's, 0 where they are the client's.
+        outcome: one of :data:`REQUEST_OUTCOMES`.
+    """
+
+    request: array[int]
+    start_ns: array[int]
+    queue_ns: array[int]
+    ttft_ns: array[int]
+    end_ns: array[int]
+    chunks: array[int]
+    input_tokens: array[int]
+    output_tokens: array[int]
+    usage: array[int]
+    outcome: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.request)
+
+
+@attrs.frozen(eq=False)
+class ChunkGapTable:
+    """One row a gap between two consecutive chunks of one request, sorted by request, then by position.
+
+    Attributes:
+        request: index of the request, as in :class:`RequestTable`.
+        ordinal: 1 for the gap after the first chunk, then 2, 3 …
+        gap_ns: the gap.
+    """
+
+    request: array[int]
+    ordinal: array[int]
+    gap_ns: array[int]
+
+    def __len__(self) -> int:
+        return len(self.request)
+
+
+def table_faults(requests: RequestTable, gaps: ChunkGapTable, duration_ns: int) -> Iterator[Issue]:
+    """Yield where two tables contradict themselves, each other, or the trial's duration (at most 20 faults)."""
+    yield from list(_request_faults(requests, duration_ns))[:_MOST_FAULTS]
+    yield from list(_gap_faults(requests, gaps))[:_MOST_FAULTS]
+
+
+def _request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
+    count = len(table)
+    if sorted(table.request) != list(range(count)):
+        yield Issue("requests.request", "rows_not_numbered", "not each of 0 to n-1 once", f"0 to {count - 1}")
+    rows = list(zip(table.start_ns, table.request, strict=True))
+    if any(left > right for left, right in pairwise(rows)):
+        yield Issue("requests.start_ns", "rows_out_of_order", "rows are not in start order", "start_ns, then request")
+    for name in ("start_ns", "queue_ns", "ttft_ns", "chunks", "input_tokens", "output_tokens"):
+        if any(value < 0 for value in getattr(table, name)):
+            yield Issue(f"requests.{name}", "negative", "negative value", "0 or more")
+    for row in range(count):
+        start, end = table.start_ns[row], table.end_ns[row]
+        at = f"requests[{row}]"
+        if not start <= end <= duration_ns:
+            yield Issue(f"{at}.end_ns", "outside_interval", "outside the trial", f"{start} to {duration_ns}", str(end))
+        if table.chunks[row] == 0 and table.ttft_ns[row] != 0:
+            yield Issue(f"{at}.ttft_ns", "no_chunk", "a first chunk's time without a chunk", "0")
+        if start + table.ttft_ns[row] > end:
+            yield Issue(
+                f"{at}.ttft_ns", "outside_request", "first chunk after the request's end", f"at most {end - start}"
+            )
+        if table.outcome[row] not in REQUEST_OUTCOMES:
+            yield Issue(f"{at}.outcome", "invalid_value", "not an outcome", ", ".join(REQUEST_OUTCOMES))
+        if table.usage[row] not in (0, 1):
+            yield Issue(f"{at}.usage", "invalid_value", "not a flag", "0 or 1")
+
+
+def _gap_faults(requests: RequestTable, gaps: ChunkGapTable) -> Iterator[Issue]:
+    if any(value < 0 for value in gaps.gap_ns):
+        yield Issue("chunk_gaps.gap_ns", "negative", "negative value", "0 or more")
+    wanted = {request: max(chunks - 1, 0) for request, chunks in zip(requests.request, requests.chunks, strict=True)}
+    room = {
+        request: end - start - ttft
+        for request, start, ttft, end in zip(
+            requests.request, requests.start_ns, requests.ttft_ns, requests.end_ns, strict=True
+        )
+    }
+    seen: dict[int, int] = {}
+    total: dict[int, int] = {}
+    last = -1
+    for request, ordinal, gap in zip(gaps.request, gaps.ordinal, gaps.gap_ns, strict=True):
+        if request < last or ordinal != seen.get(request, 0) + 1:
+            at = f"chunk_gaps[{request},{ordinal}]"
+            yield Issue(at, "rows_out_of_order", "rows are not by request, then 1, 2, 3 …", "sorted rows")
+            return
+        last, seen[request] = request, ordinal
+        total[request] = total.get(request, 0) + gap
+    for request in sorted(set(wanted) | set(seen)):
+        if wanted.get(request, -1) != seen.get(request, 0):
+            at = f"chunk_gaps[{request}]"
+            yield Issue(
+                at,
+                "gap_count",
+                "gaps do not fit the request's chunks",
+                str(wanted.get(request)),
+                str(seen.get(request, 0)),
+            )
+        elif total.get(request, 0) > room[request]:
+            yield Issue(
+                f"chunk_gaps[{request}]", "outside_request", "gaps last longer than the request", f"{room[request]} ns"
+            )

@@ -1,0 +1,1 @@
+"""Bytes to model and back: strict JSON, canonical bytes, schemas, converter, Parquet tables."""

@@ -1,0 +1,191 @@
+"""A cattrs converter that is strict by exact type: no coercion, no unknown key, no missing key.
+
+cattrs' default converter turns ``"7"`` and ``true`` into integers and drops unknown keys; none of that here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import attrs
+import cattrs
+from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+from cattrs.gen import make_dict_structure_fn, override
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.fields import SCHEMA, camel
+from moeplan.wire.strict_json import child
+
+__all__ = ["structure", "unstructure"]
+
+T = TypeVar("T")
+
+
+class _Mismatch(Exception):
+    """A value of another type than the model wants."""
+
+    def __init__(self, expected: str, value: object) -> None:
+        self.expected = expected
+        self.got = escape(repr(value), 80)
+        super().__init__(expected)
+
+
+def _exact(kind: type, name: str) -> Callable[[Any, Any], Any]:
+    def hook(value: Any, _type: Any) -> Any:
+        if type(value) is not kind:
+            raise _Mismatch(name, value)
+        return value
+
+    return hook
+
+
+def discriminators(cls: type) -> dict[str, str]:
+    """Return the attributes of ``cls`` whose value is constant, with that value."""
+    found = ((field.name, field.metadata.get(SCHEMA, {}).get("const")) for field in attrs.fields(cls))
+    return {name: value for name, value in found if value is not None}
+
+
+@cache
+def _converter() -> cattrs.Converter:
+    made = cattrs.Converter(detailed_validation=True, forbid_extra_keys=True)
+    made.register_structure_hook(int, _exact(int, "an integer"))
+    made.register_structure_hook(str, _exact(str, "text"))
+    made.register_structure_hook(bool, _exact(bool, "true or false"))
+    made.register_structure_hook_factory(_is_tuple, lambda kind: _tuple_hook(made, kind))
+    made.register_structure_hook_factory(_is_union, lambda kind: _union_hook(made, kind))
+    made.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(made, cls))
+    return made
+
+
+def _is_tuple(kind: Any) -> bool:
+    return get_origin(kind) is tuple
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
+def _tuple_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
+    item_type = get_args(kind)[0]
+    listed = list[item_type]  # type: ignore[valid-type]
+
+    def hook(value: Any, _type: Any) -> Any:
+        if type(value) is not list:
+            raise _Mismatch("an array", value)
+        return tuple(made.structure(value, listed))
+
+    return hook
+
+
+def _union_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
+    members = [member for member in get_args(kind) if member is not NoneType]
+    optional = len(members) < len(get_args(kind))
+    plain = {member for member in members if member in (int, str, bool)}
+    classes = [member for member in members if attrs.has(member)]
+    key, by_word = _discriminate(classes)
+    wanted = " or ".join([member.__name__ for member in members] + (["null"] if optional else []))
+
+    def hook(value: Any, _type: Any) -> Any:
+        if value is None and optional:
+            return None
+        if type(value) in plain:
+            return value
+        if len(classes) == 1 and not plain:
+            return made.structure(value, classes[0])
+        if len(members) == 1 and not plain:
+            return made.structure(value, members[0])
+        if by_word and type(value) is dict:
+            word = value.get(key)
+            cls = by_word.get(word) if type(word) is str else None
+            if cls is None:
+                raise _Mismatch(f"{key} to be one of {', '.join(sorted(by_word))}", word)
+            return made.structure(value, cls)
+        raise _Mismatch(wanted, value)
+
+    return hook
+
+
+def _discriminate(classes: list[type]) -> tuple[str, dict[str, type]]:
+    if len(classes) < 2:
+        return "", {}
+    names = set.intersection(*(set(discriminators(cls)) for cls in classes))
+    for name in sorted(names):
+        by_word = {discriminators(cls)[name]: cls for cls in classes}
+        if len(by_word) == len(classes):
+            return camel(name), by_word
+    raise TypeError(f"no constant tells {classes} apart")
+
+
+def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
+    renamed = {field.name: override(rename=camel(field.name)) for field in attrs.fields(cls)}
+    inner: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, made, **renamed)  # type: ignore[arg-type]
+    keys = [camel(field.name) for field in attrs.fields(cls)]
+
+    def hook(value: Any, kind: Any) -> Any:
+        if type(value) is not dict:
+            raise _Mismatch("an object", value)
+        missing = [key for key in keys if key not in value]
+        if missing:
+            raise InputError(*(Issue(f"$.{key}", "missing_key", "key missing", f"the key {key!r}") for key in missing))
+        return inner(value, kind)
+
+    return hook
+
+
+def structure(value: Any, cls: type[T]) -> T:
+    """Return ``value``, parsed JSON, as an instance of the attrs class ``cls``.
+
+    Raises:
+        InputError: with every fault and its JSON path; nothing is coerced.
+    """
+    try:
+        return _converter().structure(value, cls)
+    except (ClassValidationError, IterableValidationError, InputError, _Mismatch) as error:
+        raise InputError(*_issues(error, "$")) from None
+
+
+def _issues(error: BaseException, path: str) -> list[Issue]:
+    if isinstance(error, InputError):
+        return [issue.under(path) for issue in error.issues]
+    if isinstance(error, _Mismatch):
+        return [Issue(path, "wrong_type", "value of the wrong type", error.expected, error.got)]
+    if isinstance(error, ForbiddenExtraKeysError):
+        return [
+            Issue(child(path, str(key)), "unknown_key", "key is not part of this document", "only known keys")
+            for key in sorted(error.extra_fields, key=str)
+        ]
+    found: list[Issue] = []
+    if isinstance(error, ClassValidationError):
+        noted, others = error.group_exceptions()
+        for inner, class_note in noted:
+            found += _issues(inner, child(path, camel(class_note.name)))
+    elif isinstance(error, IterableValidationError):
+        indexed, others = error.group_exceptions()
+        for inner, index_note in indexed:
+            found += _issues(inner, child(path, index_note.index))
+    else:
+        raise error
+    for inner in others:
+        found += _issues(inner, path)
+    return found
+
+
+def unstructure(value: Any) -> Any:
+    """Return an attrs instance as plain JSON values with camelCase keys, in the order of declaration."""
+    if attrs.has(type(value)):
+        return {key: unstructure(getattr(value, name)) for name, key in _keys(type(value))}
+    if type(value) is tuple:
+        return [unstructure(item) for item in value]
+    return value
+
+
+_KEYS: dict[type, tuple[tuple[str, str], ...]] = {}
+
+
+def _keys(cls: type) -> tuple[tuple[str, str], ...]:
+    if cls not in _KEYS:
+        _KEYS[cls] = tuple((field.name, camel(field.name)) for field in attrs.fields(cls))
+    return _KEYS[cls]

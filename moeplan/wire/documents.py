@@ -1,0 +1,129 @@
+"""Load and dump documents: size cap, strict JSON, schema, model, cross-field rules; errors name the JSON path."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from moeplan.digest import digest_bytes
+from moeplan.errors import InputError, Issue, UnsupportedError, escape
+from moeplan.model.checkpoint import CheckpointManifest
+from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.inventory import EvidenceBundle
+from moeplan.model.plan import Plan
+from moeplan.model.policy import Policy
+from moeplan.model.registry import Registry
+from moeplan.model.verdict import Verdict
+from moeplan.wire.canonical import canonical_line
+from moeplan.wire.converter import structure, unstructure
+from moeplan.wire.schemas import check_schema, head_of
+from moeplan.wire.strict_json import MAX_BYTES, parse_strict
+
+__all__ = [
+    "dump_document",
+    "identify",
+    "load_document",
+    "load_value",
+    "require_canonical",
+    "structure_document",
+]
+
+T = TypeVar("T")
+
+DOCUMENTS: tuple[type, ...] = (
+    Registry,
+    Plan,
+    CheckpointManifest,
+    EvidenceRecord,
+    RunManifest,
+    Policy,
+    EvidenceBundle,
+    Verdict,
+)
+"""Every document class of this release; each has a checked-in schema."""
+
+
+def load_document(data: bytes, cls: type[T], *, max_bytes: int = MAX_BYTES, source: str | None = None) -> T:
+    """Return the document of class ``cls`` in ``data`` (strict JSON, in any layout).
+
+    Args:
+        data: the bytes as received.
+        cls: the document class expected.
+        max_bytes: size cap in bytes.
+        source: where the bytes came from, for messages.
+
+    Raises:
+        UnsupportedError: the kind or version is another.
+        InputError: every fault of the first stage that finds any, with JSON paths.
+    """
+    try:
+        return load_value(parse_strict(data, max_bytes=max_bytes), cls)
+    except InputError as error:
+        error.source = source
+        raise
+
+
+def load_value(value: Any, cls: type[T]) -> T:
+    """Return parsed strict JSON as a document of class ``cls``; raises as :func:`load_document`."""
+    _check_head(value, cls)
+    check_schema(value, *head_of(cls))
+    return structure_document(value, cls)
+
+
+def structure_document(value: Any, cls: type[T]) -> T:
+    """Return parsed strict JSON as a document of class ``cls`` by the model alone, without its schema.
+
+    For data the package itself ships; everything else goes through :func:`load_document`.
+    """
+    _check_head(value, cls)
+    document = structure(value, cls)
+    check = getattr(document, "faults", None)
+    issues = tuple(check()) if check is not None else ()
+    if issues:
+        raise InputError(*issues)
+    return document
+
+
+def _check_head(value: Any, cls: type) -> None:
+    if type(value) is not dict:
+        raise InputError(Issue("$", "wrong_type", "not a document", "a JSON object", escape(repr(value), 60)))
+    for key, wanted in zip(("kind", "schemaVersion"), head_of(cls), strict=True):
+        got = value.get(key)
+        if got != wanted:
+            raise UnsupportedError(
+                Issue(
+                    f"$.{key}",
+                    "unsupported_kind" if key == "kind" else "unsupported_version",
+                    f"{key} is not one this reads here",
+                    repr(wanted),
+                    escape(repr(got), 60),
+                )
+            )
+
+
+def dump_document(document: Any) -> bytes:
+    """Return a document in its one form: RFC 8785 and one LF."""
+    return canonical_line(unstructure(document))
+
+
+def identify(document: Any) -> str:
+    """Return a document's identity: the digest of its one form."""
+    return digest_bytes(dump_document(document))
+
+
+def require_canonical(data: bytes, document: Any) -> None:
+    """Refuse bytes that are not the one form of the document they hold.
+
+    Raises:
+        InputError: code ``not_canonical``.
+    """
+    if data != dump_document(document):
+        raise InputError(
+            Issue(
+                "$",
+                "not_canonical",
+                "bytes are not in canonical form",
+                "RFC 8785 and one LF",
+                None,
+                "write it again with moeplan; inside an evidence bundle only this form is accepted",
+            )
+        )

@@ -1,0 +1,109 @@
+"""Files at the edge: read whole and bounded, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from moeplan.errors import Issue, StoreError, escape
+from moeplan.wire.strict_json import MAX_BYTES
+
+__all__ = ["open_regular", "read_file", "store_error", "write_file"]
+
+
+def store_error(path: Path | str, error: OSError, doing: str) -> StoreError:
+    """Return the named error for a failed file operation."""
+    reason = error.strerror or type(error).__name__
+    where = escape(str(path), 400)
+    return StoreError(Issue(where, "file_" + doing, f"cannot {doing}: {reason}", None, None, None), source=where)
+
+
+@contextmanager
+def open_regular(path: Path | str) -> Iterator[BinaryIO]:
+    """Open a regular file for reading and refuse it when it changed by the time it is closed.
+
+    Symbolic links named by the caller are followed; devices, pipes and directories are refused.
+
+    Raises:
+        StoreError: missing, not a regular file, unreadable, or changed while it was read.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as stream:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                raise StoreError(
+                    Issue(escape(str(path), 400), "not_a_regular_file", "not a regular file", "a regular file")
+                )
+            yield stream
+            after = os.fstat(descriptor)
+            if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+                where = escape(str(path), 400)
+                raise StoreError(
+                    Issue(
+                        where,
+                        "changed_while_read",
+                        "file changed while it was read",
+                        "a file at rest",
+                        next="stop what writes to it and run again",
+                    )
+                )
+    except OSError as error:
+        raise store_error(path, error, "read") from None
+
+
+def read_file(path: Path | str, *, max_bytes: int = MAX_BYTES) -> bytes:
+    """Return a regular file's bytes.
+
+    Raises:
+        StoreError: as :func:`open_regular`, or larger than ``max_bytes``.
+    """
+    with open_regular(path) as stream:
+        data = stream.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise StoreError(Issue(escape(str(path), 400), "too_large", "file too large", f"at most {max_bytes} bytes"))
+    return data
+
+
+def write_file(path: Path | str, data: bytes) -> None:
+    """Write a file whole or not at all: temporary name beside it, fsync, rename.
+
+    Raises:
+        StoreError: the directory is missing or read-only, the disk is full; nothing is left behind.
+    """
+    target = Path(path)
+    temporary: str | None = None
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fchmod(descriptor, 0o666 & ~_umask())
+            os.fsync(descriptor)
+        os.replace(temporary, target)
+        temporary = None
+        _sync_directory(target.parent)
+    except OSError as error:
+        raise store_error(path, error, "write") from None
+    finally:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_directory(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
