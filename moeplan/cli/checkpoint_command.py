@@ -1,0 +1,274 @@
+"""``moeplan checkpoint``: digest a checkpoint directory, or verify one against its manifest."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
+from moeplan.errors import InputError, Issue, escape
+
+if TYPE_CHECKING:
+    from moeplan.checkpoint.manifest import Digested
+    from moeplan.model.deployment import RuntimeIdentity
+    from moeplan.model.evidence import Interval
+    from moeplan.model.finding import Finding
+
+__all__ = ["EXAMPLE", "MAX_MANIFEST_BYTES", "add_arguments", "run"]
+
+EXAMPLE = "moeplan checkpoint digest ./tiny-moe -o checkpoint.json"
+
+MAX_MANIFEST_BYTES = 512 << 20
+"""Largest manifest read, in bytes: a million tensors take about 150 MB."""
+
+_RECORD_OPTIONS = ("plan", "node", "runtime_image", "runtime_packages")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the two actions and their options."""
+    actions = parser.add_subparsers(dest="action", required=True, metavar="digest|verify")
+    digest = actions.add_parser(
+        "digest",
+        help="hash every file, read every safetensors header, write the manifest",
+        description="Hash every file of a checkpoint directory and read every safetensors header.\n"
+        "Exit 1 where the index disagrees with the files; the manifest is written all the same.",
+        epilog=f"example:\n  {EXAMPLE}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    digest.add_argument("directory", metavar="DIR", type=Path, help="the checkpoint directory")
+    digest.add_argument("-o", "--output", metavar="FILE", type=Path, help="where to write the manifest")
+    digest.add_argument("--repository", metavar="OWNER/NAME", help="where it was published (declared, not proven)")
+    digest.add_argument("--revision", metavar="SHA", help="its immutable revision, 40 hex digits (declared)")
+    _add_common(digest)
+    record = digest.add_argument_group("evidence record", "all of --record, --plan, --node and one runtime identity")
+    record.add_argument("--record", metavar="FILE", type=Path, help="also write a checkpoint_digest evidence record")
+    record.add_argument("--plan", metavar="PLAN", type=Path, help="the plan the record is evidence for")
+    record.add_argument("--node", metavar="NAME", help="a pseudonym of the node whose mount is read")
+    runtime = record.add_mutually_exclusive_group()
+    runtime.add_argument("--runtime-image", metavar="DIGEST", help="the OCI image's digest, sha256:…")
+    runtime.add_argument("--runtime-packages", metavar="FILE", type=Path, help="list of the installed distributions")
+    verify = actions.add_parser(
+        "verify",
+        help="name every difference between a manifest and a directory",
+        description="Name every difference between a manifest and a directory. Exit 1 where there is any.",
+        epilog="example:\n  moeplan checkpoint verify checkpoint.json ./tiny-moe",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    verify.add_argument("manifest", metavar="MANIFEST", type=Path, help="checkpoint.json")
+    verify.add_argument("directory", metavar="DIR", type=Path, help="the checkpoint directory")
+    _add_common(verify)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--workers", metavar="N", type=int, help="hashing threads (default: the CPUs, at most 16)")
+    parser.add_argument("--json", action="store_true", help="JSON alone on stdout")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one action and return the exit code."""
+    return _digest(args) if args.action == "digest" else _verify(args)
+
+
+def _digest(args: argparse.Namespace) -> int:
+    from moeplan.checkpoint.manifest import digest_checkpoint
+    from moeplan.wire.documents import dump_document
+    from moeplan.wire.files import write_file
+
+    _check_outputs(args)
+    plan, runtime = _record_inputs(args)
+    start = _seconds()
+    digested = digest_checkpoint(
+        args.directory,
+        repository=args.repository,
+        revision=args.revision,
+        workers=args.workers,
+        progress=_progress(),
+    )
+    interval = _interval(start)
+    data = dump_document(digested.manifest)
+    record = None if runtime is None else _record(args, digested, plan, runtime, interval)
+    if args.output is not None:
+        write_file(args.output, data)
+    if record is not None:
+        write_file(args.record, record)
+    if args.json:
+        emit_bytes(data)
+    else:
+        emit_text(_summary(digested))
+    for finding in digested.findings:
+        note(f"{finding.severity}: {finding.code}: {finding.message}")
+    return 1 if any(finding.severity == "error" for finding in digested.findings) else 0
+
+
+def _summary(digested: Digested) -> str:
+    from moeplan.units import format_bytes, format_count
+
+    manifest = digested.manifest
+    index = "none" if manifest.index is None else "agrees" if manifest.index.agrees else "DISAGREES"
+    if manifest.index is not None and manifest.index.total_size is not None:
+        index += f" (total_size {format_count(manifest.index.total_size)})"
+    total, held = digested.total_bytes, manifest.tensor_bytes
+    rows = [
+        ("root", manifest.root),
+        ("files", format_count(len(manifest.files))),
+        ("bytes", f"{format_count(total)} ({format_bytes(total)})"),
+        ("tensors", format_count(len(manifest.tensors))),
+        ("tensor bytes", f"{format_count(held)} ({format_bytes(held)})"),
+        ("index", index),
+    ]
+    return table(("checkpoint", str(manifest.repository or "")), rows)
+
+
+def _check_outputs(args: argparse.Namespace) -> None:
+    root = args.directory.resolve()
+    for option in ("output", "record"):
+        path = getattr(args, option)
+        if path is not None and path.resolve().is_relative_to(root):
+            raise InputError(
+                Issue(
+                    f"--{option}",
+                    "output_inside_checkpoint",
+                    "the output would become one of the checkpoint's files",
+                    "a path outside the directory",
+                    escape(str(path)),
+                )
+            )
+    if args.output is not None and args.record is not None and args.output.resolve() == args.record.resolve():
+        raise InputError(Issue("--record", "same_output", "the same file as --output", "another path"))
+
+
+def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | None]:
+    """Return the plan's identity and the runtime identity, read before the long hashing begins."""
+    from moeplan.digest import digest_bytes
+    from moeplan.model.deployment import RuntimeIdentity
+    from moeplan.model.plan import Plan
+    from moeplan.wire.documents import identify, load_document
+    from moeplan.wire.files import read_file
+
+    if args.record is None:
+        stray = [name for name in _RECORD_OPTIONS if getattr(args, name) is not None]
+        if stray:
+            option = "--" + stray[0].replace("_", "-")
+            raise InputError(Issue(option, "usage", "only for an evidence record", "--record FILE beside it"))
+        return "", None
+    _require(args.plan is not None, "--plan", "the plan the record is evidence for")
+    _require(args.node is not None, "--node", "a pseudonym of the node whose mount is read")
+    given = args.runtime_image is not None or args.runtime_packages is not None
+    _require(given, "--runtime-image", "--runtime-image DIGEST or --runtime-packages FILE")
+    _check_node(args.node)
+    plan = load_document(read_file(args.plan), Plan, source=escape(str(args.plan), 400))
+    if args.runtime_packages is not None:
+        form, digest = "distributions", digest_bytes(read_file(args.runtime_packages))
+    else:
+        form, digest = "oci_image", args.runtime_image
+    try:
+        return identify(plan), RuntimeIdentity(role="serve", form=form, digest=digest)
+    except InputError as error:
+        raise InputError(*(issue.under("--runtime-image") for issue in error.issues)) from None
+
+
+def _require(given: bool, option: str, what: str) -> None:
+    if not given:
+        raise InputError(Issue(option, "usage", "--record needs it", what))
+
+
+def _check_node(name: str) -> None:
+    import re
+
+    from moeplan.model.fields import ID_PATTERN
+
+    if re.fullmatch(ID_PATTERN.removeprefix("^").removesuffix("$"), name) is None:
+        raise InputError(Issue("--node", "invalid_value", "value refused", f"text matching {ID_PATTERN}", escape(name)))
+
+
+def _record(
+    args: argparse.Namespace, digested: Digested, plan: str, runtime: RuntimeIdentity, interval: Interval
+) -> bytes:
+    from importlib.metadata import version
+
+    from moeplan.checkpoint.record import make_record
+    from moeplan.wire.documents import dump_document
+
+    record = make_record(
+        digested.manifest,
+        plan=plan,
+        node=args.node,
+        runtime=runtime,
+        interval=interval,
+        version=version("moeplan"),
+    )
+    return dump_document(record)
+
+
+def _seconds() -> int:
+    import time
+
+    return time.time_ns() // 10**9
+
+
+def _interval(start: int) -> Interval:
+    """Return whole seconds that enclose everything since ``start``: the end is rounded up."""
+    from moeplan.model.evidence import Interval
+    from moeplan.units import format_instant
+
+    return Interval(start=format_instant(start), end=format_instant(max(start, _seconds() + 1)))
+
+
+def _verify(args: argparse.Namespace) -> int:
+    from moeplan.checkpoint.manifest import verify_checkpoint
+    from moeplan.model.checkpoint import CheckpointManifest
+    from moeplan.wire.documents import load_document
+    from moeplan.wire.files import read_file
+
+    manifest = load_document(
+        read_file(args.manifest, max_bytes=MAX_MANIFEST_BYTES),
+        CheckpointManifest,
+        max_bytes=MAX_MANIFEST_BYTES,
+        source=escape(str(args.manifest), 400),
+    )
+    findings = verify_checkpoint(manifest, args.directory, workers=args.workers, progress=_progress())
+    if args.json:
+        emit_json({"ok": not findings, "findings": [_plain(finding) for finding in findings]})
+    elif findings:
+        emit_text(_differences(findings))
+    else:
+        emit_text(f"same: {len(manifest.files)} files, root {manifest.root}")
+    return 1 if findings else 0
+
+
+def _plain(finding: Finding) -> object:
+    from moeplan.wire.converter import unstructure
+
+    return unstructure(finding)
+
+
+def _differences(findings: Sequence[Finding]) -> str:
+    rows = [(finding.code, finding.message) for finding in findings]
+    return table(("difference", "what"), rows) + f"\n{len(findings)} differences"
+
+
+def _progress() -> Callable[[int, int], None] | None:
+    """Return a progress line on stderr, ten times a second at most; None where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        return None
+    import time
+
+    from moeplan.units import format_bytes
+
+    shown = 0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal shown
+        now = time.monotonic_ns()
+        if now - shown >= 10**8 or done == total:
+            shown = now
+            end = "\n" if done == total else ""
+            sys.stderr.write(f"\rhashed {format_bytes(done)} of {format_bytes(total)}\033[K{end}")
+            sys.stderr.flush()
+
+    return tell
