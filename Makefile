@@ -1,0 +1,30 @@
+# 'make demo' and 'make test' do all their set-up: they need git, bash and Python 3.11 or newer with venv.
+PYTHON ?= python3
+VENV ?= .venv
+override python := $(VENV)/bin/python
+
+.PHONY: demo test check format environment lock clean
+
+demo: environment  ## plan, import, sign, judge and audit the recorded trials
+	$(python) demo/run.py
+
+test: environment  ## run every test
+	$(python) -m pytest
+
+check: environment  ## what .ci/run checks without running anything
+	$(python) -m ruff format --check
+	$(python) -m ruff check
+	$(python) -m mypy
+
+format: environment
+	$(python) -m ruff format
+	$(python) -m ruff check --fix
+
+environment:
+	@requirements/install $(VENV) requirements/dev.txt $(PYTHON) --editable
+
+lock:  ## choose versions anew, hashes and all: make lock PYTHON=python3.11 [UPGRADE=--upgrade]
+	requirements/lock $(PYTHON) $(UPGRADE)
+
+clean:
+	rm -rf .venv .venv-lock build dist demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
