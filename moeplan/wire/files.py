@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +13,7 @@ from typing import BinaryIO
 from moeplan.errors import Issue, StoreError, escape
 from moeplan.wire.strict_json import MAX_BYTES
 
-__all__ = ["open_regular", "read_file", "store_error", "write_file"]
+__all__ = ["open_regular", "read_file", "store_error", "write_chunks", "write_file"]
 
 
 def store_error(path: Path | str, error: OSError, doing: str) -> StoreError:
@@ -24,16 +24,22 @@ def store_error(path: Path | str, error: OSError, doing: str) -> StoreError:
 
 
 @contextmanager
-def open_regular(path: Path | str) -> Iterator[BinaryIO]:
+def open_regular(path: Path | str, *, dir_fd: int | None = None, flags: int = 0) -> Iterator[BinaryIO]:
     """Open a regular file for reading and refuse it when it changed by the time it is closed.
 
-    Symbolic links named by the caller are followed; devices, pipes and directories are refused.
+    Symbolic links named by the caller are followed unless ``flags`` has ``O_NOFOLLOW``; devices, pipes and
+    directories are refused.
+
+    Args:
+        path: the file; relative to ``dir_fd`` where that is given.
+        dir_fd: an open directory.
+        flags: further flags for ``open``.
 
     Raises:
         StoreError: missing, not a regular file, unreadable, or changed while it was read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags, dir_fd=dir_fd)
         with os.fdopen(descriptor, "rb") as stream:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
@@ -76,12 +82,22 @@ def write_file(path: Path | str, data: bytes) -> None:
     Raises:
         StoreError: the directory is missing or read-only, the disk is full; nothing is left behind.
     """
+    write_chunks(path, (data,))
+
+
+def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
+    """Write a file whole or not at all from ``chunks``, which are taken one at a time; as :func:`write_file`.
+
+    Raises:
+        StoreError: the directory is missing or read-only, the disk is full; nothing is left behind.
+    """
     target = Path(path)
     temporary: str | None = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
         with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
+            for chunk in chunks:
+                stream.write(chunk)
             stream.flush()
             os.fchmod(descriptor, 0o666 & ~_umask())
             os.fsync(descriptor)

@@ -1,0 +1,89 @@
+"""Write a directory whole or not at all: fill a sibling, then rename it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from moeplan.digest import digest_stream
+from moeplan.errors import Issue, StoreError, escape
+from moeplan.wire.files import open_regular, store_error, write_chunks
+
+__all__ = ["staged_directory", "write_member"]
+
+
+@contextmanager
+def staged_directory(target: Path | str) -> Iterator[Path]:
+    """Give an empty directory beside ``target`` to fill; it becomes ``target`` when the block ends without an error.
+
+    Raises:
+        StoreError: ``target_exists`` where ``target`` is anything but missing or an empty directory; or the parent is
+            missing or read-only, or the disk is full. Nothing is left behind.
+    """
+    where, staging = Path(os.path.abspath(target)), None
+    try:
+        _require_free(where)
+        staging = Path(tempfile.mkdtemp(dir=where.parent, prefix=f".{where.name}.", suffix=".tmp"))
+        filling = staging / "content"
+        filling.mkdir()
+    except OSError as error:
+        _discard(staging)
+        raise store_error(target, error, "write") from None
+    try:
+        yield filling
+        try:
+            _sync(filling)
+            os.rename(filling, where)
+            _sync_one(where.parent)
+        except OSError as error:
+            raise store_error(target, error, "write") from None
+    finally:
+        _discard(staging)
+
+
+def write_member(root: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
+    """Write one file below ``root``, making its directories; return digest and size of what then lies there.
+
+    Raises:
+        StoreError: the disk is full, or whatever reading ``chunks`` raises.
+    """
+    target = root / path
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store_error(target, error, "write") from None
+    write_chunks(target, chunks)
+    with open_regular(target) as stream:
+        return digest_stream(stream)
+
+
+def _require_free(where: Path) -> None:
+    if not os.path.lexists(where):
+        return
+    if where.is_symlink() or not where.is_dir() or any(where.iterdir()):
+        hint = "name a directory that does not exist yet, or an empty one"
+        raise StoreError(
+            Issue(escape(str(where), 400), "target_exists", "target is in the way", "a free name", next=hint)
+        )
+
+
+def _discard(staging: Path | None) -> None:
+    if staging is not None:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _sync(root: Path) -> None:
+    for directory, _directories, _files in os.walk(root):
+        _sync_one(Path(directory))
+
+
+def _sync_one(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
