@@ -8,8 +8,8 @@ override python := $(VENV)/bin/python
 demo: environment  ## plan, import, sign, judge and audit the recorded trials
 	$(python) demo/run.py
 
-test: environment  ## run every test
-	$(python) -m pytest
+test: environment  ## run every test: make test [ARGS='-k name']
+	$(python) -m pytest $(ARGS)
 
 check: environment  ## what .ci/run checks without running anything
 	$(python) -m ruff format --check
