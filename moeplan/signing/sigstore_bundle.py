@@ -84,7 +84,7 @@ def seal(private_key: PrivateKey, payload: bytes) -> bytes:
     """Return a Sigstore bundle that holds the in-toto statement ``payload``, signed; the same input, the same bytes.
 
     The hint is cosign's: base64 of the SHA-256 of the DER SubjectPublicKeyInfo. OpenSSF model signing writes the
-    same digest in hex and an empty ``tlogEntries``; neither is written or read here.
+    digest in hex and an empty ``tlogEntries`` beside it; neither is written or read here.
     Source: sigstore/cosign, ``pkg/cosign/bundle``, key hint; OpenSSF model signing specification v1.0.
     """
     key = hex_of(fingerprint(public_key_of(private_key)))
