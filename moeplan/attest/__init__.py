@@ -1,1 +1,1 @@
-"""."""
+"""Attestations: who may say what, and whether they said it."""

@@ -1,1 +1,1 @@
-"""."""
+"""Joins of sibling rooms, each for one command."""

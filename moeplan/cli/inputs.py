@@ -1,0 +1,90 @@
+"""The caller's own files and the clock, read at the edge."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.policy import Policy
+from moeplan.model.registry import Registry
+from moeplan.units import format_instant, parse_instant
+
+__all__ = [
+    "add_at",
+    "add_registries",
+    "instant_or_now",
+    "read_authored",
+    "read_document",
+    "read_policy",
+    "read_registries",
+]
+
+T = TypeVar("T")
+
+_YAML = (".yaml", ".yml")
+
+
+def read_document(path: str, cls: type[T], *, max_bytes: int = 32 << 20) -> T:
+    """Return the document of class ``cls`` in a JSON file of the caller's."""
+    from moeplan.wire.documents import load_document
+    from moeplan.wire.files import read_file
+
+    return load_document(read_file(path, max_bytes=max_bytes), cls, max_bytes=max_bytes, source=escape(path, 400))
+
+
+def read_authored(path: str, cls: type[T]) -> T:
+    """Return an authored document (policy, registry), which may also be YAML."""
+    if Path(path).suffix.lower() not in _YAML:
+        return read_document(path, cls)
+    from moeplan.wire.documents import load_value
+    from moeplan.wire.files import read_file
+    from moeplan.wire.yaml_text import parse_yaml_strict
+
+    try:
+        return load_value(parse_yaml_strict(read_file(path)), cls)
+    except InputError as error:
+        error.source = escape(path, 400)
+        raise
+
+
+def read_policy(path: str) -> Policy:
+    """Return the auditor's policy."""
+    return read_authored(path, Policy)
+
+
+def add_registries(parser: argparse.ArgumentParser) -> None:
+    """Add ``--registry``, which may be given several times."""
+    parser.add_argument(
+        "--registry",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a registry of your own beside the built-in ones",
+    )
+
+
+def read_registries(paths: Sequence[str]) -> tuple[Registry, ...]:
+    """Return the auditor's own registries."""
+    return tuple(read_authored(path, Registry) for path in paths)
+
+
+def add_at(parser: argparse.ArgumentParser) -> None:
+    """Add ``--at``."""
+    parser.add_argument(
+        "--at", metavar="INSTANT", help="instant of judgement, UTC such as 2026-11-30T18:00:00Z (default: now)"
+    )
+
+
+def instant_or_now(text: str | None) -> str:
+    """Return ``--at`` in its one form, or the clock's whole second."""
+    if text is None:
+        return format_instant(int(time.time()))
+    try:
+        return format_instant(parse_instant(text))
+    except InputError as error:
+        issue = error.issues[0]
+        raise InputError(Issue("--at", issue.code, issue.message, issue.expected, issue.got)) from None

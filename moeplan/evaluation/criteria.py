@@ -1,0 +1,220 @@
+"""One criterion: what is observed, compared with its limit, and what keeps a pass from being one."""
+
+from __future__ import annotations
+
+import attrs
+
+from moeplan.catalogue.metrics import METRICS
+from moeplan.evaluation.evidence_state import State
+from moeplan.evaluation.next_steps import next_step
+from moeplan.evaluation.quantiles import judge_quantile
+from moeplan.evaluation.trials import TRIAL_COUNTS, chunk_gap_groups, ttft_groups
+from moeplan.model.evidence import ServingTrial
+from moeplan.model.plan import BINDINGS, Criterion, Gate
+from moeplan.model.verdict import CriterionResult, TrialResult
+from moeplan.model.verified import VerifiedRecord
+
+__all__ = ["Judgement", "judge_criterion"]
+
+
+@attrs.frozen
+class Judgement:
+    """An outcome before binding, waivers and missing evidence are taken into account."""
+
+    outcome: str
+    observed: int | str | None = None
+    reason: str | None = None
+    evidence: tuple[str, ...] = ()
+    trials: tuple[TrialResult, ...] = ()
+    binding: str | None = None
+    requests_needed: int | None = None
+
+
+def judge_criterion(state: State, gate: Gate, criterion: Criterion) -> CriterionResult:
+    """Judge one criterion of a plan."""
+    least = _stronger(criterion.min_binding, state.policy.binding_for(gate.id))
+    judged = _capped(state, criterion, least, _judge(state, criterion))
+    waiver = next((w for w in state.policy.waivers if w.criterion == criterion.id and state.at < w.expires), None)
+    return CriterionResult(
+        id=criterion.id,
+        metric=criterion.metric,
+        outcome="waived" if waiver is not None else judged.outcome,
+        underlying=judged.outcome,
+        observed=judged.observed,
+        limit=criterion.limit,
+        unit=criterion.unit,
+        method=METRICS[criterion.metric].computation if criterion.metric in METRICS else "not known to this release",
+        binding=judged.binding,
+        least_binding=least,
+        evidence=judged.evidence,
+        trials=judged.trials,
+        reason=judged.reason,
+        next=None if judged.outcome == "pass" else next_step(judged.reason, criterion, judged.requests_needed),
+        contributed_by=criterion.contributed_by,
+    )
+
+
+def _stronger(left: str, right: str) -> str:
+    return max(left, right, key=BINDINGS.index)
+
+
+def _capped(state: State, criterion: Criterion, least: str, judged: Judgement) -> Judgement:
+    """Turn a pass that something stands in the way of into ``inconclusive``; nothing here makes one better."""
+    if judged.outcome != "pass":
+        return judged
+    if state.taken_away:
+        return attrs.evolve(judged, outcome="inconclusive", reason="evidence_taken_away")
+    if judged.binding is not None and BINDINGS.index(judged.binding) < BINDINGS.index(least):
+        return attrs.evolve(judged, outcome="inconclusive", reason="binding_too_weak")
+    return judged
+
+
+def _judge(state: State, criterion: Criterion) -> Judgement:
+    if criterion.metric in ("ttft_p95_ns", "chunk_gap_p95_ns") or criterion.metric in TRIAL_COUNTS:
+        return _judge_trials(state, criterion)
+    special = {
+        "complete_trials": _complete_trials,
+        "digest_lead_seconds": _digest_lead,
+        "minimum_accelerators": _planned_floor,
+        "checkpoint_revision": _checkpoint,
+        "checkpoint_root": _checkpoint,
+        "checkpoint_tensor_bytes": _checkpoint,
+    }.get(criterion.metric)
+    if special is None:
+        return Judgement("inconclusive", reason="missing_evidence")
+    return special(state, criterion)
+
+
+def _holds(criterion: Criterion, observed: int | str) -> bool:
+    limit = criterion.limit
+    if criterion.comparator == "eq":
+        return type(observed) is type(limit) and observed == limit
+    if type(observed) is not int or type(limit) is not int:
+        return False
+    return observed <= limit if criterion.comparator == "le" else observed >= limit
+
+
+def _compare(criterion: Criterion, observed: int | str | None, reason: str | None = None) -> tuple[str, str | None]:
+    if observed is None:
+        return "inconclusive", reason or "missing_evidence"
+    if criterion.limit is None:
+        return "inconclusive", "plan_value_missing"
+    return ("pass", None) if _holds(criterion, observed) else ("fail", "limit_not_met")
+
+
+def _planned_floor(state: State, criterion: Criterion) -> Judgement:
+    observed = state.plan.residency.minimum_accelerators
+    outcome, reason = _compare(criterion, observed, "plan_value_missing")
+    return Judgement(outcome, observed, reason)
+
+
+def _checkpoint(state: State, criterion: Criterion) -> Judgement:
+    manifest, digest = state.evidence.checkpoint, state.evidence.checkpoint_digest
+    if manifest is None or digest is None:
+        return Judgement("inconclusive", reason="missing_evidence")
+    named = (
+        None
+        if manifest.repository is None or manifest.revision is None
+        else f"{manifest.repository}@{manifest.revision}"
+    )
+    observed: int | str | None = {
+        "checkpoint_revision": named,
+        "checkpoint_root": manifest.root,
+        "checkpoint_tensor_bytes": manifest.tensor_bytes,
+    }[criterion.metric]
+    outcome, reason = _compare(criterion, observed, "revision_not_named")
+    if manifest.index is not None and not manifest.index.agrees and criterion.metric != "checkpoint_revision":
+        outcome, reason = "fail", "index_disagrees"
+    return Judgement(outcome, observed, reason, (digest,), binding=state.manifest_binding())
+
+
+def _digest_lead(state: State, criterion: Criterion) -> Judgement:
+    if not state.trials or not state.digestions:
+        return Judgement("inconclusive", reason="missing_evidence")
+    records = state.trials + state.digestions
+    used = tuple(item.digest for item in records)
+    obstacle = state.obstacle(records)
+    if obstacle is not None:
+        return Judgement("inconclusive", None, obstacle, used)
+    leads: list[int] = []
+    for item in state.trials:
+        by_node, nodes = state.digest_leads(item), item.record.deployment.nodes
+        if by_node is None or not nodes or any(node not in by_node for node in nodes):
+            return Judgement(
+                "inconclusive", None, "engine_start_unknown" if by_node is None else "node_not_hashed", used
+            )
+        leads += [by_node[node] for node in nodes]
+    outcome, reason = _compare(criterion, min(leads))
+    weakest = min((state.binding(item) for item in state.trials), key=BINDINGS.index)
+    return Judgement(outcome, min(leads), reason, used, binding=weakest)
+
+
+def _complete_trials(state: State, criterion: Criterion) -> Judgement:
+    used = tuple(item.digest for item in state.trials)
+    if not used:
+        return Judgement("inconclusive", reason="missing_evidence")
+    outcome, reason = _compare(criterion, len(used))
+    if outcome == "fail":
+        outcome, reason = "inconclusive", "too_few_trials"
+    obstacle = state.obstacle(state.trials) or state.run_obstacle()
+    if obstacle is not None:
+        outcome, reason = "inconclusive", obstacle
+    return Judgement(outcome, len(used), reason, used, binding=_weakest(state))
+
+
+def _weakest(state: State) -> str:
+    return min((state.binding(item) for item in state.trials), key=BINDINGS.index)
+
+
+def _judge_trials(state: State, criterion: Criterion) -> Judgement:
+    """Judge each trial alone; all must pass, and one that fails fails the criterion."""
+    if not state.trials:
+        return Judgement("inconclusive", reason="missing_evidence")
+    judged = [_judge_trial(number, item, criterion) for number, item in enumerate(state.trials, 1)]
+    results = tuple(result for result, _ in judged)
+    outcomes = [result.outcome for result in results]
+    outcome = next((word for word in ("fail", "inconclusive") if word in outcomes), "pass")
+    worst = _worst(criterion, results)
+    reason = next((result.reason for result in results if result.outcome == outcome), None)
+    obstacle = state.obstacle(state.trials)
+    if obstacle is not None and (outcome != "fail" or obstacle != "evidence_taken_away"):
+        outcome, reason = "inconclusive", obstacle
+    elif outcome == "pass" and (stopped := state.run_obstacle()) is not None:
+        outcome, reason = "inconclusive", stopped
+    return Judgement(
+        outcome,
+        worst,
+        reason,
+        tuple(item.digest for item in state.trials),
+        results,
+        _weakest(state),
+        max((needed for _, needed in judged if needed is not None), default=None),
+    )
+
+
+def _worst(criterion: Criterion, results: tuple[TrialResult, ...]) -> int | None:
+    """Return the observation that lies worst against the limit; None where a trial has none."""
+    observed = [result.observed for result in results]
+    numbers = [value for value in observed if type(value) is int]
+    if len(numbers) < len(observed):
+        return None
+    return min(numbers) if criterion.comparator == "ge" else max(numbers)
+
+
+def _judge_trial(number: int, item: VerifiedRecord, criterion: Criterion) -> tuple[TrialResult, int | None]:
+    payload, requests, gaps = item.record.payload, item.requests, item.chunk_gaps
+    assert isinstance(payload, ServingTrial)
+    assert requests is not None
+    assert gaps is not None
+    if criterion.metric in TRIAL_COUNTS:
+        observed, why = TRIAL_COUNTS[criterion.metric](requests, payload)
+        outcome, reason = _compare(criterion, observed, why)
+        return TrialResult(number, outcome, observed, None, len(requests), reason, item.digest), None
+    if type(criterion.limit) is not int:
+        return TrialResult(number, "inconclusive", None, None, len(requests), "plan_value_missing", item.digest), None
+    groups = ttft_groups(requests) if criterion.metric == "ttft_p95_ns" else chunk_gap_groups(requests, gaps)
+    result = judge_quantile(groups, 95, criterion.limit)
+    trial = TrialResult(
+        number, result.outcome, result.observed, result.bound, result.samples, result.reason, item.digest
+    )
+    return trial, result.requests_needed

@@ -1,0 +1,204 @@
+"""What stands in the way of a pass: evidence taken away, of another deployment, unsigned, later than the instant."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import attrs
+
+from moeplan.evaluation.trials import counter_differences
+from moeplan.model.evidence import CheckpointDigest, ServingTrial
+from moeplan.model.plan import BINDINGS, Plan
+from moeplan.model.policy import Policy
+from moeplan.model.verified import EvidenceSet, VerifiedRecord, VerifiedRun
+from moeplan.units import parse_instant
+
+__all__ = ["State", "deployment_digests"]
+
+
+@attrs.frozen(slots=False)
+class State:
+    """The evidence of one evaluation, with what each part of it lacks.
+
+    Attributes:
+        deployments: identity of each record's deployment, by record digest (computed by the caller, who may hash).
+    """
+
+    plan: Plan
+    plan_digest: str
+    evidence: EvidenceSet
+    policy: Policy
+    at: str
+    deployments: dict[str, str]
+
+    @cached_property
+    def records(self) -> tuple[VerifiedRecord, ...]:
+        """Records in an order that does not depend on how they were given."""
+        return tuple(sorted(self.evidence.records, key=_record_order))
+
+    @cached_property
+    def trials(self) -> tuple[VerifiedRecord, ...]:
+        """Serving trials, by run and number."""
+        return tuple(item for item in self.records if isinstance(item.record.payload, ServingTrial))
+
+    @cached_property
+    def digestions(self) -> tuple[VerifiedRecord, ...]:
+        """Records that a node's checkpoint files were hashed."""
+        return tuple(item for item in self.records if isinstance(item.record.payload, CheckpointDigest))
+
+    @cached_property
+    def taken_away(self) -> tuple[str, ...]:
+        """Digests that the inventory or a run manifest lists and that are not here."""
+        here = {item.digest for item in self.records} | {run.digest for run in self.evidence.runs}
+        if self.evidence.checkpoint_digest is not None:
+            here.add(self.evidence.checkpoint_digest)
+        wanted = set(self.evidence.listed)
+        wanted |= {
+            trial.record for run in self.evidence.runs for trial in run.manifest.trials if trial.record is not None
+        }
+        return tuple(sorted(wanted - here))
+
+    def obstacle(self, records: tuple[VerifiedRecord, ...]) -> str | None:
+        """Return why these records cannot make a criterion pass, or None."""
+        checks = (
+            (bool(self.taken_away), "evidence_taken_away"),
+            (len(set(self.deployments.values())) > 1, "mixed_deployments"),
+            (any(item.record.plan != self.plan_digest for item in records), "other_plan"),
+            (any(not self._of_checkpoint(item) for item in records), "other_checkpoint"),
+            (any(not self._of_runtime(item) for item in records), "other_runtime"),
+            (any(not self._signed(item) for item in records), "no_trusted_runner"),
+            (
+                any(parse_instant(item.record.interval.end) > parse_instant(self.at) for item in records),
+                "after_instant",
+            ),
+        )
+        return next((reason for holds, reason in checks if holds), None)
+
+    def _of_checkpoint(self, item: VerifiedRecord) -> bool:
+        deployment = item.record.deployment
+        planned = self.plan.artifact.checkpoint
+        if planned is not None and deployment.checkpoint_root != planned.root:
+            return False
+        manifest = self.evidence.checkpoint
+        if manifest is not None and deployment.checkpoint_root != manifest.root:
+            return False
+        return deployment.draft_checkpoint_root == self.plan.deployment.draft_checkpoint_root
+
+    def _of_runtime(self, item: VerifiedRecord) -> bool:
+        planned = [role.runtime for role in self.plan.deployment.roles if role.runtime is not None]
+        return all(runtime in item.record.deployment.runtimes for runtime in planned)
+
+    def _signed(self, item: VerifiedRecord | VerifiedRun) -> bool:
+        trusted = {signer.fingerprint: signer.roles for signer in self.policy.signers}
+        return any("runner" in trusted.get(signer.fingerprint, ()) for signer in item.signers)
+
+    def run_obstacle(self) -> str | None:
+        """Return why the runs that trials belong to cannot make a trial criterion pass, or None."""
+        runs = {run.manifest.run: run for run in self.evidence.runs}
+        for item in self.trials:
+            payload = item.record.payload
+            assert isinstance(payload, ServingTrial)
+            run = runs.get(payload.trial.run)
+            if run is None:
+                return "run_manifest_missing"
+            if not self._signed(run):
+                return "no_trusted_runner"
+            if not _belongs(item, payload, run, self.deployments[item.digest]):
+                return "not_of_its_run"
+        for run in self.evidence.runs:
+            if run.manifest.plan != self.plan_digest:
+                return "other_plan"
+            if run.manifest.state != "closed":
+                return "run_not_closed"
+            if any(trial.state != "complete" or trial.record is None for trial in run.manifest.trials):
+                return "trial_aborted"
+            if len(run.manifest.trials) < run.manifest.planned_trials:
+                return "trials_missing"
+        return None
+
+    def binding(self, item: VerifiedRecord) -> str:
+        """Return how strongly a record is tied to the checkpoint: one of ``BINDINGS``."""
+        payload = item.record.payload
+        if isinstance(payload, ServingTrial):
+            assert item.requests is not None
+            if counter_differences(item.requests, payload)[0] != 0:
+                return BINDINGS[0]
+        if not self._of_checkpoint(item) or self.evidence.checkpoint is None:
+            return BINDINGS[0]
+        if self._hashed(item):
+            return "hashed"
+        return self.manifest_binding()
+
+    def manifest_binding(self) -> str:
+        """Return the binding of the checkpoint manifest alone: ``revision`` where it names the plan's revision."""
+        manifest, artifact = self.evidence.checkpoint, self.plan.artifact
+        named = manifest is not None and (manifest.repository, manifest.revision) == (
+            artifact.repository,
+            artifact.revision,
+        )
+        return "revision" if named else "declared"
+
+    def _hashed(self, item: VerifiedRecord) -> bool:
+        nodes = item.record.deployment.nodes
+        leads = self.digest_leads(item)
+        return bool(nodes) and leads is not None and all(node in leads and leads[node] >= 0 for node in nodes or ())
+
+    def digest_leads(self, item: VerifiedRecord) -> dict[str, int] | None:
+        """Return, per node, the seconds between the end of its hashing and the engine start that served ``item``.
+
+        None where the record names no engine start. Of several hashings of a node the latest before the start counts,
+        or the earliest of all where none was before.
+        """
+        start = item.record.engine_start
+        if start is None:
+            return None
+        leads: dict[str, int] = {}
+        for digestion in self.digestions:
+            payload = digestion.record.payload
+            assert isinstance(payload, CheckpointDigest)
+            if payload.root != item.record.deployment.checkpoint_root:
+                continue
+            lead = parse_instant(start) - parse_instant(digestion.record.interval.end)
+            best = leads.get(payload.node)
+            if best is None or (lead >= 0 and (best < 0 or lead < best)) or (lead < 0 and best < lead):
+                leads[payload.node] = lead
+        return leads
+
+
+def _record_order(item: VerifiedRecord) -> tuple[str, str, int, str]:
+    payload = item.record.payload
+    if isinstance(payload, ServingTrial):
+        return (payload.type, payload.trial.run, payload.trial.number, item.digest)
+    return (payload.type, payload.node, 0, item.digest)
+
+
+def _belongs(item: VerifiedRecord, payload: ServingTrial, run: VerifiedRun, deployment: str) -> bool:
+    manifest = run.manifest
+    listed = [trial for trial in manifest.trials if trial.record == item.digest]
+    files = {attachment.digest for attachment in item.record.attachments}
+    return (
+        len(listed) == 1
+        and listed[0].number == payload.trial.number
+        and files == set(listed[0].files)
+        and manifest.deployment == deployment
+        and manifest.planned_requests == payload.request_count
+        and (
+            manifest.requested_input_tokens,
+            manifest.requested_output_tokens,
+            manifest.declared_concurrency,
+            manifest.warmup_requests,
+        )
+        == (
+            payload.requested_input_tokens,
+            payload.requested_output_tokens,
+            payload.declared_concurrency,
+            payload.warmup_requests,
+        )
+    )
+
+
+def deployment_digests(evidence: EvidenceSet) -> dict[str, str]:
+    """Return the identity of each record's deployment, by record digest."""
+    from moeplan.wire.documents import identify
+
+    return {item.digest: identify(item.record.deployment) for item in evidence.records}

@@ -1,0 +1,166 @@
+"""What one serving trial shows, from its raw tables alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+
+from moeplan.evaluation.quantiles import Group
+from moeplan.model.evidence import ServingTrial
+from moeplan.model.tables import ChunkGapTable, RequestTable
+from moeplan.units import BASIS_POINTS, ceil_div
+
+__all__ = [
+    "SUSTAINED_PERCENT",
+    "TRIAL_COUNTS",
+    "Count",
+    "chunk_gap_groups",
+    "concurrency_peak",
+    "concurrency_sustained",
+    "counter_differences",
+    "ttft_groups",
+]
+
+SUSTAINED_PERCENT = 90
+"""Share of the offered-load window during which a level of concurrency must hold to count as sustained."""
+
+Count = tuple[int | None, str | None]
+"""An observed integer, or None with the reason why there is none."""
+
+
+def ttft_groups(requests: RequestTable) -> list[Group]:
+    """Return each request's time to first token in ns; one that failed or was cut short is a lost value."""
+    return [
+        Group((ttft,)) if outcome == "complete" and chunks else Group((), lost=1)
+        for ttft, chunks, outcome in zip(requests.ttft_ns, requests.chunks, requests.outcome, strict=True)
+    ]
+
+
+def chunk_gap_groups(requests: RequestTable, gaps: ChunkGapTable) -> list[Group]:
+    """Return each request's chunk gaps in ns, in start order; one that failed adds a lost value to those seen."""
+    by_request = {
+        request: tuple(gap for _, gap in rows)
+        for request, rows in groupby(zip(gaps.request, gaps.gap_ns, strict=True), key=lambda row: row[0])
+    }
+    return [
+        Group(by_request.get(request, ()), lost=0 if outcome == "complete" else 1)
+        for request, outcome in zip(requests.request, requests.outcome, strict=True)
+    ]
+
+
+def concurrency_peak(requests: RequestTable) -> int:
+    """Return the most requests in flight at once; a request is in flight from its sending up to its end."""
+    return max(_time_at_level(requests), default=0)
+
+
+def concurrency_sustained(requests: RequestTable) -> int:
+    """Return the greatest number of requests in flight for at least 90 % of the offered-load window.
+
+    The window runs from the first sending to the last, so that the ramp-down does not count; where all were sent at
+    once it runs to the last end. Integers only.
+    """
+    levels = _time_at_level(requests)
+    window = sum(levels.values())
+    if not window:
+        return concurrency_peak(requests)
+    held, best = 0, 0
+    for level in sorted(levels, reverse=True):
+        held += levels[level]
+        if held * 100 >= window * SUSTAINED_PERCENT:
+            best = level
+            break
+    return best
+
+
+def _time_at_level(requests: RequestTable) -> dict[int, int]:
+    """Return the nanoseconds spent at each number of requests in flight, within the offered-load window."""
+    events = sorted([(end, -1) for end in requests.end_ns] + [(start, 1) for start in requests.start_ns])
+    first, last = min(requests.start_ns, default=0), max(requests.start_ns, default=0)
+    stop = last if last > first else max(requests.end_ns, default=0)
+    levels: dict[int, int] = {}
+    level, before = 0, first
+    for time, step in events:
+        until = min(time, stop)
+        if until > before:
+            levels[level] = levels.get(level, 0) + until - before
+            before = until
+        level += step
+        levels.setdefault(level, 0)
+    return levels
+
+
+def failed_requests(requests: RequestTable, _payload: ServingTrial) -> Count:
+    """Return the requests that ended in an error or without the tokens asked for."""
+    return sum(outcome != "complete" for outcome in requests.outcome), None
+
+
+def _complete(requests: RequestTable, column: str) -> tuple[list[int], str | None]:
+    rows = [row for row, outcome in enumerate(requests.outcome) if outcome == "complete"]
+    if not rows:
+        return [], "no_complete_requests"
+    if not all(requests.usage[row] for row in rows):
+        return [], "no_server_usage"
+    values = getattr(requests, column)
+    return [values[row] for row in rows], None
+
+
+def input_tokens_least(requests: RequestTable, _payload: ServingTrial) -> Count:
+    """Return the fewest prompt tokens of a complete request, by the server's usage."""
+    values, reason = _complete(requests, "input_tokens")
+    return min(values, default=None), reason
+
+
+def output_tokens_least(requests: RequestTable, _payload: ServingTrial) -> Count:
+    """Return the fewest generated tokens of a complete request, by the server's usage."""
+    values, reason = _complete(requests, "output_tokens")
+    return min(values, default=None), reason
+
+
+def output_tokens_most(requests: RequestTable, _payload: ServingTrial) -> Count:
+    """Return the most generated tokens of a complete request, by the server's usage."""
+    values, reason = _complete(requests, "output_tokens")
+    return max(values, default=None), reason
+
+
+def prefix_cache_share(_requests: RequestTable, payload: ServingTrial) -> Count:
+    """Return cached prompt tokens of all prompt tokens by the engine's counters, in basis points rounded up."""
+    counters = payload.engine_counters
+    if counters is None or counters.cached_prompt_tokens is None:
+        return None, "no_engine_counters"
+    if counters.prompt_tokens == 0:
+        return None, "no_prompt_tokens"
+    return ceil_div(counters.cached_prompt_tokens * BASIS_POINTS, counters.prompt_tokens), None
+
+
+def counter_differences(requests: RequestTable, payload: ServingTrial) -> Count:
+    """Return how many of requests, prompt tokens and generated tokens differ between engine and client + warm-up."""
+    counters = payload.engine_counters
+    if counters is None:
+        return None, "no_engine_counters"
+    warmup = (payload.warmup_requests, payload.warmup_input_tokens, payload.warmup_output_tokens)
+    if None in warmup:
+        return None, "warmup_undeclared"
+    client = (
+        sum(outcome == "complete" for outcome in requests.outcome),
+        sum(requests.input_tokens),
+        sum(requests.output_tokens),
+    )
+    engine = (counters.requests, counters.prompt_tokens, counters.generation_tokens)
+    sums = [seen + (extra or 0) for seen, extra in zip(client, warmup, strict=True)]
+    return sum(told != total for told, total in zip(engine, sums, strict=True)), None
+
+
+def _sustained(requests: RequestTable, _payload: ServingTrial) -> Count:
+    return concurrency_sustained(requests), None
+
+
+TRIAL_COUNTS: dict[str, Callable[[RequestTable, ServingTrial], Count]] = {
+    "concurrency_sustained": _sustained,
+    "failed_requests": failed_requests,
+    "input_tokens_least": input_tokens_least,
+    "output_tokens_least": output_tokens_least,
+    "output_tokens_most": output_tokens_most,
+    "prefix_cache_share_basis_points": prefix_cache_share,
+    "engine_counter_differences": counter_differences,
+}
+"""Metrics that give one integer a trial."""

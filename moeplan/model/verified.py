@@ -1,0 +1,83 @@
+"""What verification hands to ``evaluate``: records whose digests and signatures have been checked.
+
+Only ``moeplan.load_evidence_bundle`` makes an :class:`EvidenceSet` from a bundle. An unverified bundle gives an
+:class:`Inspection`, which ``evaluate`` refuses.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from moeplan.errors import InputError, Issue
+from moeplan.model.checkpoint import CheckpointManifest
+from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.inventory import EvidenceBundle
+from moeplan.model.plan import Plan
+from moeplan.model.tables import ChunkGapTable, RequestTable
+
+__all__ = ["EvidenceSet", "Inspection", "VerifiedRecord", "VerifiedRun", "VerifiedSigner"]
+
+
+@attrs.frozen
+class VerifiedSigner:
+    """A signer whose signature was verified. Key signatures carry no verified time; the trust issue adds it."""
+
+    id: str
+    fingerprint: str
+    roles: tuple[str, ...]
+
+
+@attrs.frozen(eq=False)
+class VerifiedRecord:
+    """An evidence record, the digest of its bytes, who signed it, and its raw tables where its type has them."""
+
+    record: EvidenceRecord
+    digest: str
+    signers: tuple[VerifiedSigner, ...]
+    requests: RequestTable | None = None
+    chunk_gaps: ChunkGapTable | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.record.type == "serving_trial" and (self.requests is None or self.chunk_gaps is None):
+            raise InputError(
+                Issue("record", "tables_missing", "a serving trial without its raw tables", "requests and chunk gaps")
+            )
+
+
+@attrs.frozen
+class VerifiedRun:
+    """A run manifest, the digest of its bytes, and who signed it."""
+
+    manifest: RunManifest
+    digest: str
+    signers: tuple[VerifiedSigner, ...]
+
+
+@attrs.frozen(eq=False)
+class EvidenceSet:
+    """Verified evidence.
+
+    Attributes:
+        checkpoint: the checkpoint manifest, if the bundle holds one, with the digest of its bytes.
+        records: evidence records; their order is of no consequence.
+        runs: run manifests; their order is of no consequence.
+        listed: digests of every record, run manifest and checkpoint manifest that the verified inventory lists. What
+            is listed here and absent above was taken away, and then nothing passes.
+    """
+
+    checkpoint: CheckpointManifest | None
+    checkpoint_digest: str | None
+    records: tuple[VerifiedRecord, ...]
+    runs: tuple[VerifiedRun, ...]
+    listed: tuple[str, ...]
+
+
+@attrs.frozen(eq=False)
+class Inspection:
+    """What an unverified bundle says of itself. Claims only; ``evaluate`` refuses it."""
+
+    plan: Plan
+    inventory: EvidenceBundle
+    checkpoint: CheckpointManifest | None
+    records: tuple[EvidenceRecord, ...]
+    runs: tuple[RunManifest, ...]
