@@ -58,7 +58,7 @@ _ALL = (
     ),
     GateDefinition(
         "economics_resilience",
-        "Price it and break it",
+        "Establish cost and resilience",
         "Relate cost and behavior under failure to work that succeeded.",
         ("prices that were assumed", "number of tokens that succeeded", "timeline of the failure"),
     ),

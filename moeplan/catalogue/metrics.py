@@ -64,8 +64,8 @@ _ALL = (
         "digest before execution",
         "s",
         "How long before the engine started the checkpoint's files had been hashed on the nodes that serve.",
-        "for each trial and each node of its deployment, engineStart minus the end of the node's hashing, whole seconds; "
-        "the least of them",
+        "for each trial and each node of its deployment, engineStart minus the end of the node's hashing, in whole "
+        "seconds; the least of them",
         "one engine start on one node",
         _MOEPLAN,
     ),
@@ -156,7 +156,7 @@ _ALL = (
         "ttft_p95_ns",
         "time to first token, 95th percentile",
         "ns",
-        "From sending a request to its first chunk; a request that failed or was cut short counts as above every limit.",
+        "From sending a request to its first chunk; one that failed or was cut short counts as above every limit.",
         "nearest rank: value number ceil(0.95 n) in ascending order, no interpolation; passes when the 95 % upper "
         "order-statistic bound is within the limit and, over 20 consecutive batches in start order, mean + 1.729·s/√20 "
         "of the share above the limit is at most 5 %, compared as exact rationals",
@@ -169,8 +169,8 @@ _ALL = (
         "ns",
         "Time between two consecutive chunks of one request, pooled over the requests of a trial. A chunk may carry "
         "several tokens, so this is not the time per token; a failed request adds one value above every limit.",
-        "nearest rank and bounds as for ttft_p95_ns over all gaps; batches are cut by request in start order, and a trial "
-        "needs as many requests as the bound needs values",
+        "nearest rank and bounds as for ttft_p95_ns over all gaps; batches are cut by request in start order, and a "
+        "trial needs as many requests as the bound needs values",
         "one request; gaps of one request hang together, so batches are made of whole requests",
         f"{_VLLM}; {_QUANTILE}",
     ),
@@ -188,7 +188,7 @@ _ALL = (
         "failed_requests",
         "failed requests",
         "requests",
-        "Requests that ended in an error, or without the tokens asked for; a stream that broke after HTTP 200 included.",
+        "Requests that ended in an error, or without the tokens asked for; a stream broken after HTTP 200 included.",
         "number of requests whose outcome is not complete",
         _PER_TRIAL,
         _MOEPLAN,

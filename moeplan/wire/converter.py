@@ -1,6 +1,7 @@
 """A cattrs converter that is strict by exact type: no coercion, no unknown key, no missing key.
 
 cattrs' default converter turns ``"7"`` and ``true`` into integers and drops unknown keys; none of that here.
+cattrs is imported when something is structured, not before: writing a document needs none of it.
 """
 
 from __future__ import annotations
@@ -8,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import attrs
-import cattrs
-from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
-from cattrs.gen import make_dict_structure_fn, override
 
 from moeplan.errors import InputError, Issue, escape
 from moeplan.model.fields import SCHEMA, camel
 from moeplan.wire.strict_json import child
+
+if TYPE_CHECKING:
+    import cattrs
 
 __all__ = ["structure", "unstructure"]
 
@@ -50,6 +51,8 @@ def discriminators(cls: type) -> dict[str, str]:
 
 @cache
 def _converter() -> cattrs.Converter:
+    import cattrs
+
     made = cattrs.Converter(detailed_validation=True, forbid_extra_keys=True)
     made.register_structure_hook(int, _exact(int, "an integer"))
     made.register_structure_hook(str, _exact(str, "text"))
@@ -120,6 +123,8 @@ def _discriminate(classes: list[type]) -> tuple[str, dict[str, type]]:
 
 
 def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
+    from cattrs.gen import make_dict_structure_fn, override
+
     renamed = {field.name: override(rename=camel(field.name)) for field in attrs.fields(cls)}
     inner: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, made, **renamed)  # type: ignore[arg-type]
     keys = [camel(field.name) for field in attrs.fields(cls)]
@@ -141,6 +146,8 @@ def structure(value: Any, cls: type[T]) -> T:
     Raises:
         InputError: with every fault and its JSON path; nothing is coerced.
     """
+    from cattrs.errors import ClassValidationError, IterableValidationError
+
     try:
         return _converter().structure(value, cls)
     except (ClassValidationError, IterableValidationError, InputError, _Mismatch) as error:
@@ -148,6 +155,8 @@ def structure(value: Any, cls: type[T]) -> T:
 
 
 def _issues(error: BaseException, path: str) -> list[Issue]:
+    from cattrs.errors import ClassValidationError, ForbiddenExtraKeysError, IterableValidationError
+
     if isinstance(error, InputError):
         return [issue.under(path) for issue in error.issues]
     if isinstance(error, _Mismatch):
