@@ -1,1 +1,98 @@
-"""moeplan: may this mixture-of-experts checkpoint serve this workload on this hardware with this runtime?"""
+"""moeplan: may this mixture-of-experts checkpoint serve this workload on this hardware with this runtime?
+
+``plan`` and ``evaluate`` are pure. The names below are the public API; each is imported when it is first used, so that
+``import moeplan`` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from moeplan.errors import InputError, Issue, MoeplanError, StoreError, UnsupportedError, VerificationError
+
+if TYPE_CHECKING:
+    from moeplan.auditing.audit import Audit, audit
+    from moeplan.auditing.verification import VerifiedBundle, inspect_evidence_bundle, load_evidence_bundle
+    from moeplan.catalogue.registries import load_registry
+    from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
+    from moeplan.evaluation.evaluate import evaluate
+    from moeplan.model.checkpoint import CheckpointManifest
+    from moeplan.model.evidence import EvidenceRecord, RunManifest
+    from moeplan.model.plan import Plan, Scenario
+    from moeplan.model.policy import Policy
+    from moeplan.model.registry import Registry
+    from moeplan.model.verdict import Verdict
+    from moeplan.model.verified import EvidenceSet, Inspection
+    from moeplan.planning.builder import plan
+    from moeplan.wire.documents import dump_document, identify, load_document
+
+__all__ = [
+    "Audit",
+    "CheckpointManifest",
+    "EvidenceRecord",
+    "EvidenceSet",
+    "InputError",
+    "Inspection",
+    "Issue",
+    "MoeplanError",
+    "Plan",
+    "Policy",
+    "Registry",
+    "RunManifest",
+    "Scenario",
+    "StoreError",
+    "UnsupportedError",
+    "Verdict",
+    "VerificationError",
+    "VerifiedBundle",
+    "audit",
+    "digest_checkpoint",
+    "dump_document",
+    "evaluate",
+    "identify",
+    "inspect_evidence_bundle",
+    "load_document",
+    "load_evidence_bundle",
+    "load_registry",
+    "plan",
+    "verify_checkpoint",
+]
+
+_ROOMS = {
+    "Audit": "auditing.audit",
+    "CheckpointManifest": "model.checkpoint",
+    "EvidenceRecord": "model.evidence",
+    "EvidenceSet": "model.verified",
+    "Inspection": "model.verified",
+    "Plan": "model.plan",
+    "Policy": "model.policy",
+    "Registry": "model.registry",
+    "RunManifest": "model.evidence",
+    "Scenario": "model.plan",
+    "Verdict": "model.verdict",
+    "VerifiedBundle": "auditing.verification",
+    "audit": "auditing.audit",
+    "digest_checkpoint": "checkpoint.manifest",
+    "dump_document": "wire.documents",
+    "evaluate": "evaluation.evaluate",
+    "identify": "wire.documents",
+    "inspect_evidence_bundle": "auditing.verification",
+    "load_document": "wire.documents",
+    "load_evidence_bundle": "auditing.verification",
+    "load_registry": "catalogue.registries",
+    "plan": "planning.builder",
+    "verify_checkpoint": "checkpoint.manifest",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'moeplan' has no attribute {name!r}")
+    value = getattr(import_module(f"moeplan.{_ROOMS[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

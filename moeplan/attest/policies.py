@@ -15,7 +15,7 @@ __all__ = ["DEFAULT_BINDINGS", "expect_subject", "explain_policy", "make_signer"
 DEFAULT_BINDINGS = tuple(
     LeastBinding(gate, "revision" if gate == "static_residency" else "hashed") for gate in GATE_IDS
 )
-"""What ``policy init`` demands: files hashed on every serving node before the load; the floor needs the revision only."""
+"""What ``policy init`` demands: files hashed on every serving node before the load; the revision for the floor."""
 
 _BINDING_WORDS = {
     "declared": "may be declared only",
@@ -86,7 +86,7 @@ def explain_policy(policy: Policy) -> tuple[str, ...]:
 
 def _sentences(policy: Policy) -> Iterator[str]:
     if policy.test_keys:
-        yield "TEST POLICY: keys whose private half is published are accepted; nothing it says is ready is to be relied on."
+        yield "TEST POLICY: keys whose private half is published are accepted; rely on nothing it calls ready."
     if not policy.signers:
         yield "It trusts nobody, so every bundle is refused."
     for signer in policy.signers:

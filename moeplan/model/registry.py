@@ -32,10 +32,10 @@ REVISION_PATTERN = r"^([0-9a-f]{40}|sha256:[0-9a-f]{64})$"
 
 @attrs.frozen
 class Source:
-    """A public document that claims rest on."""
+    """A document that claims rest on; ``url`` is null where it has no public address."""
 
     id: str = identifier()
-    url: str = text(pattern=r"^https://[!-~]+$", max_length=1024)
+    url: str | None = text(pattern=r"^https://[!-~]+$", max_length=1024, optional=True)
     publisher: str = text(max_length=200)
     retrieved_at: str | None = text(pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$", optional=True)
 
