@@ -179,8 +179,8 @@ def main() -> None:
         if keep is None:
             shutil.rmtree(work, ignore_errors=True)
     print(
-        "\nThe signed verdict was reproduced byte for byte. It is 'inconclusive', and rightly: the recording does not show"
-        "\nthat the checkpoint was hashed before the engine started, and the workload declares no cached share."
+        "\nThe signed verdict was reproduced byte for byte. It is 'inconclusive', and rightly: the recording does not"
+        "\nshow that the checkpoint was hashed before the engine started, and the workload declares no cached share."
         f"\ndemo: {time.monotonic() - started:.1f} s"
     )
 
