@@ -1,0 +1,225 @@
+"""``moeplan import``: turn a load tool's output into evidence records."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moeplan.importers.run import GivenFile, ImportedRun, RunInputs
+    from moeplan.model.deployment import Deployment
+
+EXAMPLE = (
+    "moeplan import vllm-bench trial-1.json trial-2.json trial-3.json --plan plan.json --checkpoint checkpoint.json "
+    "--runtime-packages packages.txt --requested-input 128 --requested-output 64 --ignore-eos --concurrency 4 "
+    "--warmup-requests 16 --utc-offset +00:00 --metrics before.prom after-1.prom after-2.prom after-3.prom -o imported"
+)
+
+_IMAGE = re.compile(r"(?:[^@\s]+@)?(sha256:[0-9a-f]{64})", re.ASCII)
+_MOST_ARGUMENTS_BYTES = 1 << 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare one action a tool, each with the same options."""
+    from moeplan.importers.table import IMPORTERS
+
+    actions = parser.add_subparsers(dest="action", required=True)
+    for importer in IMPORTERS.values():
+        action = actions.add_parser(
+            importer.tool,
+            help=importer.title,
+            description=f"Import the output of '{importer.title}': each file is one trial of one run.",
+            epilog=f"example:\n  {EXAMPLE}",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        _add_files(action)
+        _add_stated(action)
+
+
+def _add_files(action: argparse.ArgumentParser) -> None:
+    action.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, one a trial, in order")
+    action.add_argument("--plan", required=True, metavar="FILE", help="plan, form 1.1.0")
+    action.add_argument("--checkpoint", required=True, metavar="FILE", help="manifest of the checkpoint that served")
+    runtime = action.add_mutually_exclusive_group(required=True)
+    runtime.add_argument("--runtime-image", metavar="DIGEST", help="digest of the image that served: sha256:…")
+    runtime.add_argument(
+        "--runtime-packages", metavar="FILE", help="list of the installed packages, where there is no image"
+    )
+    action.add_argument("--arguments-file", metavar="FILE", help="the engine's resolved arguments, one a line")
+    action.add_argument(
+        "--metrics",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="the engine's /metrics before the first trial, then after each trial",
+    )
+    action.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make; missing or empty")
+    action.add_argument(
+        "--commit-only", action="store_true", help="name the tool's files by digest, do not enclose them"
+    )
+    action.add_argument("--json", action="store_true", help='print {"records": […], "findings": […]}')
+
+
+def _add_stated(action: argparse.ArgumentParser) -> None:
+    stated = action.add_argument_group("what the tool's file does not hold")
+    stated.add_argument("--requested-input", required=True, type=int, metavar="N", help="prompt tokens asked for")
+    stated.add_argument("--requested-output", required=True, type=int, metavar="N", help="output tokens asked for")
+    stated.add_argument("--concurrency", type=int, metavar="N", help="cap on requests in flight")
+    stated.add_argument(
+        "--warmup-requests", type=int, metavar="N", help="requests before the measured ones, an initial test included"
+    )
+    stated.add_argument(
+        "--ignore-eos",
+        required=True,
+        action=argparse.BooleanOptionalAction,
+        help="whether the engine was told to generate all tokens asked for",
+    )
+    stated.add_argument(
+        "--accept-early-stop",
+        action="store_true",
+        help="fewer tokens than asked for are the model's own stops (the file cannot tell them from broken streams)",
+    )
+    stated.add_argument(
+        "--utc-offset", required=True, metavar="±HH:MM", help="offset of the tool's local clock: --utc-offset=-07:00"
+    )
+    stated.add_argument("--endpoint", metavar="TEXT", help="what was called (default: the tool's word)")
+    stated.add_argument("--tool-version", metavar="TEXT", help="the tool's version, such as 0.32.0")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Import the files, write the directory whole or not at all, and show what was found."""
+    from moeplan.bundle.staging import staged_directory, write_member
+    from moeplan.cli.output import note
+    from moeplan.errors import escape
+    from moeplan.importers.prometheus import MAX_METRICS_BYTES
+    from moeplan.importers.run import import_run
+    from moeplan.importers.table import IMPORTERS
+    from moeplan.importers.tool_json import MAX_TOOL_BYTES
+
+    inputs = _inputs(args)
+    tool_files = [_given(path, MAX_TOOL_BYTES) for path in args.files]
+    metrics = [_given(path, MAX_METRICS_BYTES) for path in args.metrics]
+    made = import_run(IMPORTERS[args.action], tool_files, metrics, inputs)
+    with staged_directory(args.output) as root:
+        for path, data in made.files.items():
+            write_member(root, path, (data,))
+    _show(made, args.json)
+    note(f"wrote {escape(args.output, 400)}")
+    return 1 if any(finding.severity == "error" for finding in made.findings) else 0
+
+
+def _given(path: str, max_bytes: int) -> GivenFile:
+    from moeplan.importers.run import GivenFile
+    from moeplan.wire.files import read_file
+
+    return GivenFile(Path(path).name, read_file(path, max_bytes=max_bytes))
+
+
+def _inputs(args: argparse.Namespace) -> RunInputs:
+    from moeplan.cli.inputs import read_document
+    from moeplan.importers.run import RunInputs
+    from moeplan.importers.trial import TrialInputs, parse_utc_offset
+    from moeplan.model.plan import Plan
+    from moeplan.wire.documents import identify
+
+    for option, least in (("requested_input", 1), ("requested_output", 1), ("concurrency", 1), ("warmup_requests", 0)):
+        _require_range(option, getattr(args, option), least)
+    trial = TrialInputs(
+        requested_input_tokens=args.requested_input,
+        requested_output_tokens=args.requested_output,
+        ignore_eos=args.ignore_eos,
+        utc_offset_seconds=parse_utc_offset(args.utc_offset),
+        concurrency=args.concurrency,
+        warmup_requests=args.warmup_requests,
+        accept_early_stop=args.accept_early_stop,
+        endpoint=args.endpoint,
+        tool_version=args.tool_version,
+    )
+    plan = identify(read_document(args.plan, Plan))
+    return RunInputs(plan, _deployment(args), trial, args.commit_only)
+
+
+def _require_range(option: str, value: int | None, least: int) -> None:
+    from moeplan.errors import InputError, Issue
+
+    if value is not None and not least <= value <= 10**9:
+        name = "--" + option.replace("_", "-")
+        raise InputError(
+            Issue(name, "invalid_value", "value refused", f"an integer from {least} to {10**9}", str(value))
+        )
+
+
+def _deployment(args: argparse.Namespace) -> Deployment:
+    from moeplan.cli.inputs import read_document
+    from moeplan.digest import digest_bytes
+    from moeplan.model.checkpoint import CheckpointManifest
+    from moeplan.model.deployment import Deployment, RuntimeIdentity
+    from moeplan.wire.files import read_file
+
+    if args.runtime_image is not None:
+        runtime = RuntimeIdentity("serve", "oci_image", _image(args.runtime_image))
+    else:
+        runtime = RuntimeIdentity("serve", "distributions", digest_bytes(read_file(args.runtime_packages)))
+    return Deployment(
+        checkpoint_root=read_document(args.checkpoint, CheckpointManifest).root,
+        draft_checkpoint_root=None,
+        runtimes=(runtime,),
+        arguments=_arguments(args.arguments_file) if args.arguments_file is not None else None,
+        environment=None,
+        manifest_set=None,
+        nodes=None,
+        accelerators=None,
+    )
+
+
+def _image(text: str) -> str:
+    from moeplan.errors import InputError, Issue, escape
+
+    match = _IMAGE.fullmatch(text)
+    if match is None:
+        step = "a tag can move; name the digest that was pulled"
+        expected = "sha256: and 64 lower-case hex digits"
+        raise InputError(
+            Issue("--runtime-image", "invalid_digest", "not an image digest", expected, escape(text, 100), step)
+        )
+    return match[1]
+
+
+def _arguments(path: str) -> tuple[str, ...]:
+    from moeplan.errors import InputError, Issue, escape
+    from moeplan.wire.files import read_file
+
+    try:
+        text = read_file(path, max_bytes=_MOST_ARGUMENTS_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = escape(path, 400)
+        raise InputError(Issue(where, "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")) from None
+    return tuple(line for line in text.splitlines() if line)
+
+
+def _show(made: ImportedRun, as_json: bool) -> None:
+    from moeplan.cli.output import emit_json, emit_text, note, table
+    from moeplan.importers.summary import summarize
+    from moeplan.wire.converter import unstructure
+    from moeplan.wire.documents import identify
+
+    summaries = [summarize(record.trial) for record in made.records]
+    if as_json:
+        records: list[dict[str, Any]] = [
+            {"path": record.path, "digest": record.digest, "trial": number, **unstructure(summary)}
+            for number, (record, summary) in enumerate(zip(made.records, summaries, strict=True), 1)
+        ]
+        run = {"path": made.manifest_path, "digest": identify(made.manifest), "run": made.manifest.run}
+        emit_json({"records": records, "run": run, "findings": [unstructure(item) for item in made.findings]})
+        return
+    headers = ("trial", "requests", "not complete", "TTFT p95", "by the tool", "chunk gap p95", "in flight at most")
+    rows = [(str(number), *summary.cells()) for number, summary in enumerate(summaries, 1)]
+    emit_text(table(headers, rows))
+    for record in made.records:
+        emit_text(f"{record.path} {record.digest}")
+    for finding in made.findings:
+        where = f" ({finding.where})" if finding.where else ""
+        note(f"{finding.severity}: {finding.code}{where}: {finding.message}")

@@ -1,0 +1,206 @@
+"""An engine's ``/metrics`` page: the few counters that a serving trial is compared with, and nothing else.
+
+Source: Prometheus text exposition format 0.0.4; metric names of vLLM 0.32 ``/metrics``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal, InvalidOperation
+
+import attrs
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.evidence import EngineCounters
+from moeplan.units import MAX_SAFE_INTEGER
+
+__all__ = ["MAX_METRICS_BYTES", "EngineSnapshot", "Sample", "counters_between", "parse_exposition", "read_snapshot"]
+
+MAX_METRICS_BYTES = 64 << 20
+
+REQUESTS = "vllm:request_success_total"
+PROMPT = "vllm:prompt_tokens_total"
+GENERATION = "vllm:generation_tokens_total"
+CACHED = ("vllm:prompt_tokens_cached_total", "vllm:prefix_cache_hits_total")
+"""The second is the older name; it counts this engine's own prefix cache alone."""
+START = "process_start_time_seconds"
+NOT_SERVED = ("abort", "error")
+"""Values of ``finished_reason`` that are no success, although the metric's name says so."""
+
+_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
+_LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*+[ \t]*+=[ \t]*+"(?:[^"\\\n]|\\.)*+"[ \t]*+'
+_LABELS = rf"\{{[ \t]*+((?:{_LABEL}(?:,[ \t]*+|(?=\}})))*+)\}}"
+# Possessive throughout: a hostile line costs no more than its length.
+_SAMPLE = re.compile(
+    rf"[ \t]*+({_NAME})(?:[ \t]*+{_LABELS}[ \t]*+|[ \t]++)(\S++)(?:[ \t]++(-?\d++))?[ \t]*+",
+    re.ASCII,
+)
+_PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\\n]|\\.)*)"', re.ASCII)
+_ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?|[+-]?Inf|NaN", re.ASCII)
+
+
+@attrs.frozen
+class Sample:
+    """One line: its number, name, labels and the text of its value."""
+
+    line: int
+    name: str
+    labels: Mapping[str, str]
+    value: str
+
+
+@attrs.frozen
+class EngineSnapshot:
+    """The counters of one scrape, summed over engines.
+
+    Attributes:
+        cached_prompt_tokens: None where the engine exposes none.
+        started: whole seconds since the epoch when the process began; None where it is not exposed.
+        start_text: the same as it was written, to tell two starts within a second apart.
+    """
+
+    requests: int
+    prompt_tokens: int
+    cached_prompt_tokens: int | None
+    generation_tokens: int
+    started: int | None
+    start_text: str | None
+
+
+def parse_exposition(data: bytes, *, max_bytes: int = MAX_METRICS_BYTES) -> tuple[Sample, ...]:
+    """Return every sample of one scrape in the text format, in order.
+
+    Raises:
+        InputError: too large, not UTF-8, a line that is no sample, or one series given twice (several scrapes joined).
+    """
+    if len(data) > max_bytes:
+        raise InputError(
+            Issue("$", "too_large", "metrics too large", f"at most {max_bytes} bytes", f"{len(data)} bytes")
+        )
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(Issue("$", "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")) from None
+    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
+    made = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        sample = _sample(number, line.rstrip("\r"))
+        key = (sample.name, frozenset(sample.labels.items()))
+        if key in seen:
+            step = "give one scrape a file"
+            raise InputError(
+                Issue(f"line {number}", "duplicate_series", "series given twice", "one scrape", sample.name, step)
+            )
+        seen.add(key)
+        made.append(sample)
+    return tuple(made)
+
+
+def _sample(number: int, line: str) -> Sample:
+    match = _SAMPLE.fullmatch(line)
+    if match is None or not _NUMBER.fullmatch(match[3]):
+        got = escape(line, 60)
+        raise InputError(Issue(f"line {number}", "invalid_metrics", "not a sample", 'name{label="…"} value', got))
+    labels: dict[str, str] = {}
+    for name, value in _PAIR.findall(match[2] or ""):
+        if name in labels:
+            raise InputError(Issue(f"line {number}", "invalid_metrics", "label given twice", "each label once", name))
+        labels[name] = re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), value)
+    return Sample(number, match[1], labels, match[3])
+
+
+def read_snapshot(data: bytes, model: str | None = None) -> EngineSnapshot:
+    """Return the counters in one scrape of a vLLM engine.
+
+    Args:
+        data: the page's bytes.
+        model: the model name that picks the series where several models are served.
+
+    Raises:
+        InputError: as :func:`parse_exposition`; a needed counter is missing, no whole number, or of no such model.
+    """
+    samples = parse_exposition(data)
+    chosen = _of_model(samples, model)
+    served = [sample for sample in chosen if sample.labels.get("finished_reason") not in NOT_SERVED]
+    cached = next((name for name in CACHED if any(sample.name == name for sample in chosen)), None)
+    start = next((sample.value for sample in samples if sample.name == START and not sample.labels), None)
+    return EngineSnapshot(
+        requests=_total(served, REQUESTS),
+        prompt_tokens=_total(chosen, PROMPT),
+        cached_prompt_tokens=None if cached is None else _total(chosen, cached),
+        generation_tokens=_total(chosen, GENERATION),
+        started=None if start is None else _seconds(start),
+        start_text=start,
+    )
+
+
+def _of_model(samples: Sequence[Sample], model: str | None) -> list[Sample]:
+    wanted = (REQUESTS, PROMPT, GENERATION, *CACHED)
+    chosen = [sample for sample in samples if sample.name in wanted]
+    names = sorted({sample.labels.get("model_name", "") for sample in chosen})
+    if len(names) <= 1:
+        return chosen
+    if model not in names:
+        got = escape(", ".join(names), 200)
+        raise InputError(
+            Issue("model_name", "model_not_found", "several models, none of them the trial's", escape(str(model)), got)
+        )
+    return [sample for sample in chosen if sample.labels.get("model_name") == model]
+
+
+def _total(samples: Sequence[Sample], name: str) -> int:
+    found = [sample for sample in samples if sample.name == name]
+    if not found:
+        step = "scrape the engine's own /metrics (vLLM 0.9 or later)"
+        raise InputError(Issue(name, "metric_missing", "counter not exposed", "at least one sample", None, step))
+    return sum(_whole(sample) for sample in found)
+
+
+def _whole(sample: Sample) -> int:
+    try:
+        value = Decimal(sample.value)
+        if value.is_finite() and 0 <= value <= MAX_SAFE_INTEGER and value == value.to_integral_value():
+            return int(value)
+    except InvalidOperation:
+        pass
+    expected = "a whole number, 0 or more"
+    raise InputError(
+        Issue(f"line {sample.line}", "invalid_counter", f"{sample.name} is no count", expected, sample.value)
+    )
+
+
+def _seconds(text: str) -> int:
+    value = Decimal(text) if _NUMBER.fullmatch(text) else Decimal("NaN")
+    if not value.is_finite() or not 0 <= value < 2**33:
+        raise InputError(Issue(START, "invalid_instant", "not an instant", "seconds since the epoch", escape(text, 40)))
+    return int(value)
+
+
+def counters_between(before: EngineSnapshot, after: EngineSnapshot) -> EngineCounters:
+    """Return how the counters grew between two scrapes of one engine process.
+
+    Raises:
+        InputError: ``counter_reset``: the process began anew, or a counter fell.
+    """
+    if before.start_text is not None and after.start_text is not None and before.start_text != after.start_text:
+        raise _reset(START, before.start_text, after.start_text)
+    grown: dict[str, int | None] = {}
+    for name in ("requests", "prompt_tokens", "cached_prompt_tokens", "generation_tokens"):
+        old, new = getattr(before, name), getattr(after, name)
+        if old is None or new is None:
+            grown[name] = None
+            continue
+        if new < old:
+            raise _reset(name, str(old), str(new))
+        grown[name] = new - old
+    return EngineCounters(**grown)  # type: ignore[arg-type]
+
+
+def _reset(name: str, old: str, new: str) -> InputError:
+    message = "the engine restarted between the two scrapes"
+    step = "the trial ran on two engine starts: run it again, or leave --metrics out"
+    return InputError(Issue(name, "counter_reset", message, f"{escape(old, 40)} or more", escape(new, 40), step))

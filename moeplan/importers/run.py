@@ -1,0 +1,307 @@
+"""Several files of one tool are the trials of one run: records, run manifest and attachments, as bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import attrs
+
+from moeplan.digest import digest_bytes
+from moeplan.errors import InputError, Issue
+from moeplan.evaluation.trials import counter_differences
+from moeplan.importers.prometheus import counters_between, read_snapshot
+from moeplan.importers.table import Importer
+from moeplan.importers.trial import ImportedTrial, TrialInputs
+from moeplan.model.deployment import Deployment
+from moeplan.model.evidence import (
+    Attachment,
+    Collector,
+    EngineCounters,
+    EvidenceRecord,
+    RunManifest,
+    RunTrial,
+    ServingTrial,
+    TrialRef,
+)
+from moeplan.model.finding import Finding
+from moeplan.units import format_instant
+from moeplan.wire.documents import dump_document, identify
+from moeplan.wire.tables import dump_chunk_gaps, dump_requests
+
+__all__ = ["GivenFile", "ImportedRecord", "ImportedRun", "RunInputs", "import_run", "run_name"]
+
+_MEDIA_TYPES = {"json": "application/json", "parquet": "application/vnd.apache.parquet", "prom": "text/plain"}
+
+
+@attrs.frozen
+class GivenFile:
+    """A file as it was given: its name, for people, and its bytes."""
+
+    name: str
+    data: bytes
+
+
+@attrs.frozen
+class RunInputs:
+    """What holds for every trial of the run.
+
+    Attributes:
+        plan: the plan's digest.
+        deployment: what served.
+        trial: what was stated of each trial.
+        commit_only: name the tool's file and the scrapes by digest, without enclosing them.
+    """
+
+    plan: str
+    deployment: Deployment
+    trial: TrialInputs
+    commit_only: bool = False
+
+
+@attrs.frozen
+class ImportedRecord:
+    """One trial's record, where it goes, its identity, and the trial it was made of."""
+
+    path: str
+    digest: str
+    record: EvidenceRecord
+    trial: ImportedTrial
+    counters: EngineCounters | None
+
+
+@attrs.frozen
+class ImportedRun:
+    """A run, ready to be written: ``files`` holds every document and attachment by path."""
+
+    manifest_path: str
+    manifest: RunManifest
+    records: tuple[ImportedRecord, ...]
+    files: Mapping[str, bytes]
+    findings: tuple[Finding, ...]
+
+
+@attrs.frozen
+class _Scrapes:
+    """The engine's counters around one trial."""
+
+    before: GivenFile
+    after: GivenFile
+    started: int | None
+    counters: EngineCounters
+
+
+def run_name(tool_files: Sequence[GivenFile]) -> str:
+    """Return ``run-`` and 12 hex digits of the SHA-256 over the files' digests in order, one a line."""
+    lines = "".join(digest_bytes(file.data) + "\n" for file in tool_files)
+    return "run-" + hashlib.sha256(lines.encode()).hexdigest()[:12]
+
+
+def import_run(
+    importer: Importer, tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile], inputs: RunInputs
+) -> ImportedRun:
+    """Return the run whose trials are ``tool_files``, in order. Pure: no path, no clock.
+
+    Args:
+        importer: reads one file.
+        tool_files: the tool's files as they lie.
+        metrics: none, or the engine's ``/metrics`` before the first trial and after each.
+        inputs: what was stated.
+
+    Raises:
+        InputError: a file or scrape is malformed, given twice, or of a trial of another size; ``counter_reset``.
+    """
+    _require_counts(tool_files, metrics)
+    run = run_name(tool_files)
+    files: dict[str, bytes] = {}
+    findings: list[Finding] = []
+    records: list[ImportedRecord] = []
+    for number, file in enumerate(tool_files, 1):
+        with _naming(file):
+            trial = importer.read(file.data, inputs.trial)
+        scrapes = _scrapes(metrics[number - 1], metrics[number], trial.model) if metrics else None
+        attachments = _attachments(
+            f"attachments/{run}/trial-{number}-", trial, file, scrapes, inputs.commit_only, files
+        )
+        with _naming(file):
+            record = _record(importer, TrialRef(run, number), trial, scrapes, attachments, inputs)
+        path = f"evidence/{run}-trial-{number}.json"
+        files[path] = dump_document(record)
+        counters = scrapes.counters if scrapes else None
+        records.append(ImportedRecord(path, digest_bytes(files[path]), record, trial, counters))
+        findings += [_placed(finding, number) for finding in (*trial.findings, *_counter_findings(trial, record))]
+    _require_alike(tool_files, records)
+    manifest = _manifest(run, records, inputs)
+    manifest_path = f"evidence/{run}.json"
+    files[manifest_path] = dump_document(manifest)
+    return ImportedRun(manifest_path, manifest, tuple(records), files, tuple(findings))
+
+
+@contextmanager
+def _naming(file: GivenFile) -> Iterator[None]:
+    """Name the file in whatever error is raised about it."""
+    try:
+        yield
+    except InputError as error:
+        error.source = file.name
+        raise
+
+
+def _require_counts(tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile]) -> None:
+    if not tool_files:
+        raise InputError(Issue("FILE", "no_trial", "no file given", "one file a trial"))
+    seen: dict[bytes, str] = {}
+    for file in tool_files:
+        if file.data in seen:
+            message = f"the same file as {seen[file.data]}"
+            raise InputError(Issue("$", "duplicate_trial", message, "each trial once"), source=file.name)
+        seen[file.data] = file.name
+    if metrics and len(metrics) != len(tool_files) + 1:
+        expected, got = f"{len(tool_files) + 1}: one before, and one after each trial", f"{len(metrics)} files"
+        raise InputError(Issue("--metrics", "metrics_count", "wrong number of scrapes", expected, got))
+
+
+def _require_alike(tool_files: Sequence[GivenFile], records: Sequence[ImportedRecord]) -> None:
+    first = records[0].trial
+    for file, record in zip(tool_files, records, strict=True):
+        trial = record.trial
+        if len(trial.requests) != len(first.requests):
+            message, step = "another number of requests than the first trial", "import it as a run of its own"
+            expected, got = str(len(first.requests)), str(len(trial.requests))
+            raise InputError(Issue("$.num_prompts", "trials_differ", message, expected, got, step), source=file.name)
+        if (trial.model, trial.endpoint, trial.concurrency) != (first.model, first.endpoint, first.concurrency):
+            message, step = (
+                "another model, endpoint or concurrency than the first trial",
+                "import it as a run of its own",
+            )
+            raise InputError(Issue("$", "trials_differ", message, "the same", None, step), source=file.name)
+
+
+def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:
+    with _naming(before):
+        first = read_snapshot(before.data, model)
+    with _naming(after):
+        last = read_snapshot(after.data, model)
+        return _Scrapes(before, after, first.started, counters_between(first, last))
+
+
+def _attachments(
+    prefix: str,
+    trial: ImportedTrial,
+    file: GivenFile,
+    scrapes: _Scrapes | None,
+    commit_only: bool,
+    files: dict[str, bytes],
+) -> tuple[Attachment, ...]:
+    """Return the trial's attachments, and put those that are enclosed into ``files``."""
+    tables = {
+        "requests": ("requests.parquet", None, dump_requests(trial.requests)),
+        "chunk_gaps": ("chunk-gaps.parquet", None, dump_chunk_gaps(trial.chunk_gaps)),
+    }
+    given = {"tool_output": ("tool-output.json", file.name, file.data)}
+    if scrapes is not None:
+        given["metrics_before"] = ("metrics-before.prom", scrapes.before.name, scrapes.before.data)
+        given["metrics_after"] = ("metrics-after.prom", scrapes.after.name, scrapes.after.data)
+    made = []
+    for role, (ending, name, data) in (tables | given).items():
+        path = None if commit_only and role in given else prefix + ending
+        if path is not None:
+            files[path] = data
+        media_type = _MEDIA_TYPES[ending.rsplit(".", 1)[1]]
+        made.append(Attachment(role, path, _plain(name or ending), media_type, len(data), digest_bytes(data)))
+    return tuple(made)
+
+
+def _plain(name: str) -> str:
+    """Return a file's name as the record can hold it: printable, at most 200 characters."""
+    return "".join(c if c.isprintable() else "_" for c in name)[-200:] or "unnamed"
+
+
+def _record(
+    importer: Importer,
+    ref: TrialRef,
+    trial: ImportedTrial,
+    scrapes: _Scrapes | None,
+    attachments: tuple[Attachment, ...],
+    inputs: RunInputs,
+) -> EvidenceRecord:
+    stated = inputs.trial
+    payload = ServingTrial(
+        trial=ref,
+        endpoint=trial.endpoint,
+        requested_input_tokens=stated.requested_input_tokens,
+        requested_output_tokens=stated.requested_output_tokens,
+        declared_concurrency=trial.concurrency,
+        ignore_eos=stated.ignore_eos,
+        warmup_requests=stated.warmup_requests,
+        warmup_input_tokens=trial.warmup_input_tokens,
+        warmup_output_tokens=trial.warmup_output_tokens,
+        request_count=len(trial.requests),
+        duration_ns=trial.duration_ns,
+        engine_counters=scrapes.counters if scrapes else None,
+        claims=trial.claims,
+    )
+    record = EvidenceRecord(
+        type=payload.type,
+        plan=inputs.plan,
+        deployment=inputs.deployment,
+        collector=Collector(importer.tool, stated.tool_version, importer.tool, importer.version),
+        interval=trial.interval,
+        engine_start=format_instant(scrapes.started) if scrapes and scrapes.started is not None else None,
+        payload=payload,
+        attachments=attachments,
+    )
+    faults = tuple(record.faults())
+    if faults:
+        raise InputError(*faults)
+    return record
+
+
+def _counter_findings(trial: ImportedTrial, record: EvidenceRecord) -> Iterator[Finding]:
+    assert isinstance(record.payload, ServingTrial)
+    differences, reason = counter_differences(trial.requests, record.payload)
+    if differences is None:
+        message = {
+            "no_engine_counters": "no --metrics given: nothing shows that the engine and the client tell one story",
+            "warmup_undeclared": "the warm-up is not stated: engine's and client's counts cannot be compared",
+        }.get(reason or "", f"the engine's counters cannot be compared: {reason}")
+        yield Finding("counters_not_compared", "warning", message, None)
+    elif differences:
+        message = f"{differences} of requests, prompt tokens and generated tokens differ between engine and client"
+        yield Finding("counters_differ", "warning", f"{message} plus warm-up", None)
+    else:
+        yield Finding(
+            "counters_agree", "info", "requests, prompt and generated tokens of engine and client agree", None
+        )
+
+
+def _placed(finding: Finding, number: int) -> Finding:
+    where = f"trial {number}" if finding.where is None else f"trial {number}, {finding.where}"
+    return attrs.evolve(finding, where=where)
+
+
+def _manifest(run: str, records: Sequence[ImportedRecord], inputs: RunInputs) -> RunManifest:
+    stated, first = inputs.trial, records[0].trial
+    return RunManifest(
+        run=run,
+        plan=inputs.plan,
+        deployment=identify(inputs.deployment),
+        announced=False,
+        state="closed",
+        planned_trials=len(records),
+        planned_requests=len(first.requests),
+        requested_input_tokens=stated.requested_input_tokens,
+        requested_output_tokens=stated.requested_output_tokens,
+        declared_concurrency=first.concurrency,
+        warmup_requests=stated.warmup_requests,
+        trials=tuple(
+            RunTrial(
+                number,
+                "complete",
+                item.digest,
+                tuple(attachment.digest for attachment in item.record.attachments),
+            )
+            for number, item in enumerate(records, 1)
+        ),
+    )

@@ -1,0 +1,86 @@
+"""What an importer is told about one trial, and what it makes of the tool's file."""
+
+from __future__ import annotations
+
+import re
+
+import attrs
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.evidence import Claim, Interval
+from moeplan.model.finding import Finding
+from moeplan.model.tables import ChunkGapTable, RequestTable
+
+__all__ = ["ImportedTrial", "TrialInputs", "parse_utc_offset"]
+
+_OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
+_MOST_OFFSET_SECONDS = 14 * 3600
+
+
+@attrs.frozen
+class TrialInputs:
+    """What the person who ran the tool states, because the tool's file does not hold it.
+
+    Attributes:
+        requested_input_tokens: prompt tokens asked of the data set, before a chat template adds its own.
+        requested_output_tokens: tokens each request was to generate.
+        ignore_eos: whether the engine was told to generate them all.
+        utc_offset_seconds: offset of the tool's local clock from UTC.
+        concurrency: cap on requests in flight; None where there was none or it is not stated.
+        warmup_requests: requests sent before the measured ones, an initial test request included; None if not stated.
+        accept_early_stop: whether fewer tokens than requested are a stop of the model's own; nothing in the file
+            tells one from a broken stream.
+        endpoint: what was called; None takes the tool's word.
+        tool_version: the tool's version; the file does not hold it.
+    """
+
+    requested_input_tokens: int
+    requested_output_tokens: int
+    ignore_eos: bool
+    utc_offset_seconds: int = 0
+    concurrency: int | None = None
+    warmup_requests: int | None = None
+    accept_early_stop: bool = False
+    endpoint: str | None = None
+    tool_version: str | None = None
+
+
+@attrs.frozen
+class ImportedTrial:
+    """One tool file, read: raw tables, the tool's claims, and what a person should know.
+
+    Attributes:
+        duration_ns: the tool's own duration, or the last request's end where that is later.
+        interval: whole seconds UTC that enclose the trial.
+        endpoint: what was called.
+        model: the model name the tool asked for; picks the engine's counters where it serves several.
+        concurrency: the stated cap, else the one in the file.
+        warmup_input_tokens: None where the warm-up is not stated.
+        warmup_output_tokens: None where the warm-up is not stated or its length is unknown.
+    """
+
+    requests: RequestTable
+    chunk_gaps: ChunkGapTable
+    duration_ns: int
+    interval: Interval
+    endpoint: str
+    model: str
+    concurrency: int | None
+    warmup_input_tokens: int | None
+    warmup_output_tokens: int | None
+    claims: tuple[Claim, ...]
+    findings: tuple[Finding, ...]
+
+
+def parse_utc_offset(text: str) -> int:
+    """Return seconds east of UTC for ``+HH:MM``, ``-HH:MM`` or ``Z``.
+
+    Raises:
+        InputError: another form, or beyond 14 hours.
+    """
+    match = _OFFSET.fullmatch("+00:00" if text == "Z" else text)
+    seconds = int(match[2]) * 3600 + int(match[3]) * 60 if match else -1
+    if match is None or int(match[3]) > 59 or seconds > _MOST_OFFSET_SECONDS:
+        got = escape(repr(text), 40)
+        raise InputError(Issue("--utc-offset", "invalid_offset", "not an offset from UTC", "such as +02:00", got))
+    return -seconds if match[1] == "-" else seconds
