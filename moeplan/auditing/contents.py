@@ -13,14 +13,11 @@ from moeplan.model.evidence import EvidenceRecord, RunManifest
 from moeplan.model.inventory import EvidenceBundle
 from moeplan.model.plan import Plan
 from moeplan.model.registry import Registry
-from moeplan.wire.documents import load_document, require_canonical
+from moeplan.wire.documents import load_document, require_canonical, size_cap
 
 __all__ = ["Contents", "Held", "read_contents"]
 
 T = TypeVar("T")
-
-_MAX_CHECKPOINT_BYTES = 512 << 20
-
 
 @attrs.frozen
 class Held:
@@ -68,9 +65,8 @@ def read_contents(source: BundleSource, inventory: EvidenceBundle) -> Contents:
 
 
 def _read(source: BundleSource, path: str, cls: type[T]) -> T:
-    cap = _MAX_CHECKPOINT_BYTES if cls is CheckpointManifest else 32 << 20
-    data = source.read(path, cap)
-    document = load_document(data, cls, max_bytes=cap, source=path)
+    data = source.read(path, size_cap(cls))
+    document = load_document(data, cls, source=path)
     try:
         require_canonical(data, document)
     except InputError as error:

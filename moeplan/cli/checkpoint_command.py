@@ -17,12 +17,9 @@ if TYPE_CHECKING:
     from moeplan.model.evidence import Interval
     from moeplan.model.finding import Finding
 
-__all__ = ["EXAMPLE", "MAX_MANIFEST_BYTES", "add_arguments", "run"]
+__all__ = ["EXAMPLE", "add_arguments", "run"]
 
 EXAMPLE = "moeplan checkpoint digest ./tiny-moe -o checkpoint.json"
-
-MAX_MANIFEST_BYTES = 512 << 20
-"""Largest manifest read, in bytes: a million tensors take about 150 MB."""
 
 _RECORD_OPTIONS = ("plan", "node", "runtime_image", "runtime_packages")
 
@@ -144,10 +141,11 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | None]:
     """Return the plan's identity and the runtime identity, read before the long hashing begins."""
+    from moeplan.cli.inputs import read_document
     from moeplan.digest import digest_bytes
     from moeplan.model.deployment import RuntimeIdentity
     from moeplan.model.plan import Plan
-    from moeplan.wire.documents import identify, load_document
+    from moeplan.wire.documents import identify
     from moeplan.wire.files import read_file
 
     if args.record is None:
@@ -161,7 +159,7 @@ def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | Non
     given = args.runtime_image is not None or args.runtime_packages is not None
     _require(given, "--runtime-image", "--runtime-image DIGEST or --runtime-packages FILE")
     _check_node(args.node)
-    plan = load_document(read_file(args.plan), Plan, source=escape(str(args.plan), 400))
+    plan = read_document(args.plan, Plan)
     if args.runtime_packages is not None:
         form, digest = "distributions", digest_bytes(read_file(args.runtime_packages))
     else:
@@ -221,16 +219,10 @@ def _interval(start: int) -> Interval:
 
 def _verify(args: argparse.Namespace) -> int:
     from moeplan.checkpoint.manifest import verify_checkpoint
+    from moeplan.cli.inputs import read_document
     from moeplan.model.checkpoint import CheckpointManifest
-    from moeplan.wire.documents import load_document
-    from moeplan.wire.files import read_file
 
-    manifest = load_document(
-        read_file(args.manifest, max_bytes=MAX_MANIFEST_BYTES),
-        CheckpointManifest,
-        max_bytes=MAX_MANIFEST_BYTES,
-        source=escape(str(args.manifest), 400),
-    )
+    manifest = read_document(args.manifest, CheckpointManifest)
     findings = verify_checkpoint(manifest, args.directory, workers=args.workers, progress=_progress())
     if args.json:
         emit_json({"ok": not findings, "findings": [_plain(finding) for finding in findings]})

@@ -28,12 +28,25 @@ T = TypeVar("T")
 _YAML = (".yaml", ".yml")
 
 
-def read_document(path: str, cls: type[T], *, max_bytes: int = 32 << 20) -> T:
-    """Return the document of class ``cls`` in a JSON file of the caller's."""
-    from moeplan.wire.documents import load_document
+def read_document(path: Path | str, cls: type[T]) -> T:
+    """Return the document of class ``cls`` in a JSON file of the caller's; say when it is not in canonical form."""
+    from moeplan.wire.documents import load_document, size_cap
     from moeplan.wire.files import read_file
 
-    return load_document(read_file(path, max_bytes=max_bytes), cls, max_bytes=max_bytes, source=escape(path, 400))
+    data = read_file(path, max_bytes=size_cap(cls))
+    document = load_document(data, cls, source=escape(str(path), 400))
+    _note_form(path, data, document)
+    return document
+
+
+def _note_form(path: Path | str, data: bytes, document: object) -> None:
+    from moeplan.cli.output import note
+    from moeplan.digest import digest_bytes
+    from moeplan.wire.documents import dump_document
+
+    form = dump_document(document)
+    if data != form:
+        note(f"note: {escape(str(path), 400)} is not in canonical form; it is identified by {digest_bytes(form)}")
 
 
 def read_authored(path: str, cls: type[T]) -> T:
@@ -45,15 +58,23 @@ def read_authored(path: str, cls: type[T]) -> T:
     from moeplan.wire.yaml_text import parse_yaml_strict
 
     try:
-        return load_value(parse_yaml_strict(read_file(path)), cls)
+        data = read_file(path)
+        document = load_value(parse_yaml_strict(data), cls)
     except InputError as error:
-        error.source = escape(path, 400)
+        error.source = escape(str(path), 400)
         raise
+    _note_form(path, data, document)
+    return document
 
 
 def read_policy(path: str) -> Policy:
-    """Return the auditor's policy."""
-    return read_authored(path, Policy)
+    """Return the auditor's policy; a policy that accepts the published test key says so first."""
+    policy = read_authored(path, Policy)
+    if policy.test_keys:
+        from moeplan.cli.output import note
+
+        note("TEST KEYS: this policy accepts the published test key; its signatures prove nothing")
+    return policy
 
 
 def add_registries(parser: argparse.ArgumentParser) -> None:

@@ -42,13 +42,21 @@ DOCUMENTS: tuple[type, ...] = (
 """Every document class of this release; each has a checked-in schema."""
 
 
-def load_document(data: bytes, cls: type[T], *, max_bytes: int = MAX_BYTES, source: str | None = None) -> T:
+_LARGER = {CheckpointManifest: 512 << 20}
+"""Kinds whose size cap is not the default: a trillion-parameter checkpoint lists hundreds of thousands of tensors."""
+
+
+def size_cap(cls: type) -> int:
+    """Return the most bytes a document of class ``cls`` may have."""
+    return _LARGER.get(cls, MAX_BYTES)
+
+
+def load_document(data: bytes, cls: type[T], *, source: str | None = None) -> T:
     """Return the document of class ``cls`` in ``data`` (strict JSON, in any layout).
 
     Args:
         data: the bytes as received.
         cls: the document class expected.
-        max_bytes: size cap in bytes.
         source: where the bytes came from, for messages.
 
     Raises:
@@ -56,7 +64,7 @@ def load_document(data: bytes, cls: type[T], *, max_bytes: int = MAX_BYTES, sour
         InputError: every fault of the first stage that finds any, with JSON paths.
     """
     try:
-        return load_value(parse_strict(data, max_bytes=max_bytes), cls)
+        return load_value(parse_strict(data, max_bytes=size_cap(cls)), cls)
     except InputError as error:
         error.source = source
         raise
