@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputError, Issue, escape
 
 __all__ = [
     "BASIS_POINTS",
@@ -32,6 +32,10 @@ BASIS_POINTS = 10_000
 MAX_SAFE_INTEGER = 2**53 - 1
 """Largest integer every JSON implementation keeps exactly. Source: RFC 8785 section 3.2.2.3, RFC 7493 section 2.2."""
 
+_EXACT = Context(prec=2000)
+"""Wide enough for every binary64 written out in full: nothing is rounded twice."""
+_MOST_SECONDS = Decimal(MAX_SAFE_INTEGER) / NS_PER_S
+_PERCENT = re.compile(r"-?[0-9]{1,9}(\.[0-9]{1,2}0*)?", re.ASCII)
 _INSTANT = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2}):(\d{2}):(\d{2})Z", re.ASCII)
 
 
@@ -46,21 +50,17 @@ def parse_percent(text: str) -> int:
     Raises:
         InputError: not a decimal number, or finer than one basis point.
     """
-    try:
-        value = Decimal(text) * 100
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or value != value.to_integral_value():
+    if not _PERCENT.fullmatch(text):
         raise InputError(
             Issue(
                 "$",
                 "invalid_percent",
                 "not a percentage",
                 "a number with at most two decimals, such as 12.5",
-                text,
+                escape(text, 40),
             )
         )
-    return int(value)
+    return int(Decimal(text) * 100)
 
 
 def format_basis_points(value: int) -> str:
@@ -89,8 +89,16 @@ def format_ns(value: int) -> str:
 
 
 def seconds_to_ns(seconds: Decimal) -> int:
-    """Return seconds as integer nanoseconds, rounded half to even from the exact decimal."""
-    return int((seconds * NS_PER_S).to_integral_value(ROUND_HALF_EVEN))
+    """Return seconds as integer nanoseconds, rounded half to even from the exact decimal.
+
+    Raises:
+        InputError: not finite, or beyond 2^53 - 1 nanoseconds in magnitude (104 days).
+    """
+    if not seconds.is_finite() or seconds.copy_abs() > _MOST_SECONDS:
+        raise InputError(
+            Issue("$", "out_of_range", "not a duration", "at most 104 days in seconds", escape(str(seconds), 40))
+        )
+    return int(_EXACT.multiply(seconds, Decimal(NS_PER_S)).to_integral_value(ROUND_HALF_EVEN))
 
 
 def parse_instant(text: str) -> int:
@@ -112,4 +120,4 @@ def parse_instant(text: str) -> int:
 
 def format_instant(seconds: int) -> str:
     """Return whole seconds since the epoch as ``YYYY-MM-DDTHH:MM:SSZ``."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from moeplan.errors import Issue
+from moeplan.errors import Issue, escape
 from moeplan.model.fields import boolean, const, digest, integer, nested, sequence, text
 
 __all__ = ["CheckpointFile", "CheckpointIndex", "CheckpointManifest", "Tensor", "root_digest"]
@@ -78,7 +78,11 @@ class CheckpointManifest:
         for index, tensor in enumerate(self.tensors):
             if tensor.file not in known:
                 yield Issue(
-                    f"$.tensors[{index}].file", "unknown_reference", "no such file", "a listed file", tensor.file
+                    f"$.tensors[{index}].file",
+                    "unknown_reference",
+                    "no such file",
+                    "a listed file",
+                    escape(tensor.file),
                 )
         if self.index is not None and self.index.file not in known:
             yield Issue("$.index.file", "unknown_reference", "no such file", "a listed file", self.index.file)

@@ -39,13 +39,9 @@ def open_regular(path: Path | str, *, dir_fd: int | None = None, flags: int = 0)
         StoreError: missing, not a regular file, unreadable, or changed while it was read.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags, dir_fd=dir_fd)
-        with os.fdopen(descriptor, "rb") as stream:
+        descriptor = os.open(_plain(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | flags, dir_fd=dir_fd)
+        with _stream(descriptor, path) as stream:
             before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                raise StoreError(
-                    Issue(escape(str(path), 400), "not_a_regular_file", "not a regular file", "a regular file")
-                )
             yield stream
             after = os.fstat(descriptor)
             if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
@@ -61,6 +57,16 @@ def open_regular(path: Path | str, *, dir_fd: int | None = None, flags: int = 0)
                 )
     except OSError as error:
         raise store_error(path, error, "read") from None
+
+
+def _stream(descriptor: int, path: Path | str) -> BinaryIO:
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise _not_regular(path)
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def read_file(path: Path | str, *, max_bytes: int = MAX_BYTES) -> bytes:
@@ -91,10 +97,10 @@ def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
     Raises:
         StoreError: the directory is missing or read-only, the disk is full; nothing is left behind.
     """
-    target = Path(path)
+    target = _writable(path)
     temporary: str | None = None
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".tmp")
+        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
         with os.fdopen(descriptor, "wb") as stream:
             for chunk in chunks:
                 stream.write(chunk)
@@ -109,6 +115,27 @@ def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def _writable(path: Path | str) -> Path:
+    """Return what ``path`` leads to; refuse a device, pipe or directory, lest the rename put a file in its place."""
+    try:
+        target = Path(os.path.realpath(_plain(path)))
+        if target.exists() and not target.is_file():
+            raise _not_regular(path)
+    except OSError as error:
+        raise store_error(path, error, "write") from None
+    return target
+
+
+def _plain(path: Path | str) -> Path | str:
+    if "\0" in str(path):
+        raise StoreError(Issue(escape(str(path), 400), "invalid_path", "path with a zero byte", "a file's path"))
+    return path
+
+
+def _not_regular(path: Path | str) -> StoreError:
+    return StoreError(Issue(escape(str(path), 400), "not_a_regular_file", "not a regular file", "a regular file"))
 
 
 def _umask() -> int:

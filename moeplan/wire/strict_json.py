@@ -17,8 +17,9 @@ MAX_BYTES = 32 << 20
 MAX_DEPTH = 64
 """Deepest nesting of arrays and objects accepted."""
 
-_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
-_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_STRUCTURE = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[{]|[\]}]', re.DOTALL)
+"""Strings and brackets. Possessive, and a string without an end is taken whole: else hostile text costs its square."""
+_PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,79}")
 _MOST_ISSUES = 100
 
 
@@ -39,7 +40,12 @@ def child(path: str, key: str | int) -> str:
     """Return the JSON path of a member or element below ``path``."""
     if isinstance(key, int):
         return f"{path}[{key}]"
-    return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{json.dumps(escape(key, 80))}]"
+    return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{_quoted(key)}]"
+
+
+def _quoted(key: str) -> str:
+    """Return a key as JSON text in plain ASCII, cut after 80 characters."""
+    return escape(json.dumps(key if len(key) <= 80 else key[:80] + "…"), 1000)
 
 
 def parse_strict(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
@@ -109,7 +115,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         return made
     seen: set[str] = set()
     marked = _Duplicates(made)
-    marked.repeated = [key for key, _ in pairs if key in seen or seen.add(key)]  # type: ignore[func-returns-value]
+    again = (key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+    marked.repeated = list(dict.fromkeys(again))
     return marked
 
 
@@ -127,12 +134,16 @@ def _walk(value: Any, path: str, issues: list[Issue]) -> None:
             issues.append(Issue(path, "unpaired_surrogate", "text with an unpaired surrogate", "Unicode text"))
     elif kind is list:
         for index, item in enumerate(value):
+            if len(issues) >= _MOST_ISSUES:
+                return
             if type(item) is not int:
                 _walk(item, f"{path}[{index}]", issues)
     elif isinstance(value, dict):
         for key in getattr(value, "repeated", ()):
             issues.append(Issue(child(path, key), "duplicate_key", "key given more than once", "each key once"))
         for key, item in value.items():
+            if len(issues) >= _MOST_ISSUES:
+                return
             if type(item) is not int or not key.isascii():
                 _walk(key, child(path, key), issues) if not key.isascii() else None
                 _walk(item, child(path, key), issues)
