@@ -1,0 +1,134 @@
+"""The engine's counters: the text format as its grammar says, recorded scrapes, resets and hostile pages."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from moeplan.errors import InputError
+from moeplan.importers.prometheus import counters_between, parse_exposition, read_snapshot
+from moeplan.model.evidence import EngineCounters
+
+TRIALS = Path(__file__).resolve().parents[3].parent / "shared" / "samples" / "made" / "trials"
+
+
+def page(
+    requests: int = 5, prompt: str = "100.0", start: str = "1.7960597343e+09", model: str = "m", extra: str = ""
+) -> bytes:
+    return (
+        f"# TYPE process_start_time_seconds gauge\nprocess_start_time_seconds {start}\n"
+        f'vllm:request_success_total{{engine="0",finished_reason="length",model_name="{model}"}} {requests}\n'
+        f'vllm:request_success_total{{engine="0",finished_reason="abort",model_name="{model}"}} 7\n'
+        f'vllm:request_success_total{{engine="0",finished_reason="error",model_name="{model}"}} 9\n'
+        f'vllm:prompt_tokens_total{{engine="0",model_name="{model}"}} {prompt}\n'
+        f'vllm:generation_tokens_total{{engine="0",model_name="{model}"}} 1e+02\n{extra}'
+    ).encode()
+
+
+def refusal(data: bytes, model: str | None = None) -> tuple[str, str]:
+    with pytest.raises(InputError) as caught:
+        read_snapshot(data, model)
+    return caught.value.issues[0].path, caught.value.issues[0].code
+
+
+def test_labels_escapes_timestamps_and_comments() -> None:
+    text = '# HELP a b\n\na{x="1\\"2\\\\3\\n4",y="},{"} 1.5e3 1395066363000\nb\t-Inf\n  c{} +7\r\nd{k="v",} NaN\n#EOF'
+    samples = parse_exposition(text.encode())
+    assert [(sample.name, sample.value) for sample in samples] == [
+        ("a", "1.5e3"),
+        ("b", "-Inf"),
+        ("c", "+7"),
+        ("d", "NaN"),
+    ]
+    assert samples[0].labels == {"x": '1"2\\3\n4', "y": "},{"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "a",
+        "a{x=1} 2",
+        'a{x="1} 2',
+        'a{x="1" y="2"} 3',
+        "a 1 2 3",
+        "a b",
+        "a1b",
+        "7a 1",
+        'a{x="1",x="2"} 1',
+        'a{"q"} 1',
+        "a 0x10",
+    ],
+)
+def test_a_line_that_is_no_sample_is_refused(line: str) -> None:
+    assert refusal(page(extra=line + "\n")) == ("line 8", "invalid_metrics")
+
+
+def test_a_hostile_line_costs_no_more_than_its_length() -> None:
+    began = time.monotonic()
+    for line in ("a" + " " * 200_000, "a{" + 'x="1",' * 50_000, 'a{x="' + "\\" * 200_001, "a" * 200_000 + "{"):
+        assert refusal(line.encode())[1] == "invalid_metrics"
+    assert time.monotonic() - began < 5
+
+
+def test_sums_over_engines_and_reasons_but_not_aborts() -> None:
+    second = (
+        'vllm:request_success_total{engine="1",finished_reason="stop",model_name="m"} 3\n'
+        'vllm:prompt_tokens_total{engine="1",model_name="m"} 11\n'
+        'vllm:prefix_cache_hits_total{engine="0",model_name="m"} 4\n'
+        'vllm:prefix_cache_hits_total{engine="1",model_name="m"} 5\n'
+    )
+    snapshot = read_snapshot(page(extra=second))
+    assert (snapshot.requests, snapshot.prompt_tokens, snapshot.generation_tokens) == (8, 111, 100)
+    assert snapshot.cached_prompt_tokens == 9
+    assert snapshot.started == 1796059734
+
+
+def test_newer_cached_counter_is_preferred_and_none_where_there_is_none() -> None:
+    both = 'vllm:prefix_cache_hits_total{engine="0"} 4\nvllm:prompt_tokens_cached_total{engine="0"} 6\n'
+    assert read_snapshot(page(extra=both, model=""), None).cached_prompt_tokens == 6
+    assert read_snapshot(page()).cached_prompt_tokens is None
+
+
+def test_one_of_several_models_is_chosen() -> None:
+    two = page(requests=5) + b"\n".join(page(requests=50, model="other").split(b"\n")[2:])
+    assert read_snapshot(two, "other").requests == 50
+    assert refusal(two, "third") == ("model_name", "model_not_found")
+    assert read_snapshot(page(), "third").requests == 5
+
+
+@pytest.mark.parametrize("value", ["1.5", "-1", "NaN", "+Inf", "1e30"])
+def test_a_counter_that_is_no_count_is_refused(value: str) -> None:
+    assert refusal(page(prompt=value)) == ("line 6", "invalid_counter")
+
+
+def test_missing_counters_joined_scrapes_and_wrong_encodings_are_refused() -> None:
+    assert refusal(b"process_start_time_seconds 1\n") == ("vllm:request_success_total", "metric_missing")
+    assert refusal(page() + page())[1] == "duplicate_series"
+    assert refusal(b"a\xff 1\n")[1] == "wrong_encoding"
+    with pytest.raises(InputError, match="too large"):
+        parse_exposition(page(), max_bytes=10)
+
+
+def test_growth_by_hand() -> None:
+    before, after = read_snapshot(page(5, "100")), read_snapshot(page(9, "150"))
+    assert counters_between(before, after) == EngineCounters(4, 50, None, 0)
+
+
+def test_a_restart_is_refused() -> None:
+    for after in (page(9, "150", start="1.7960597999e+09"), page(4, "150"), page(9, "99")):
+        with pytest.raises(InputError) as caught:
+            counters_between(read_snapshot(page(5, "100")), read_snapshot(after))
+        assert caught.value.issues[0].code == "counter_reset"
+
+
+@pytest.mark.shared
+@pytest.mark.skipif(not TRIALS.is_dir(), reason="the shared samples do not lie beside the repository")
+def test_recorded_scrapes_close_with_the_client_s_sums() -> None:
+    names = ("metrics-before.prom", "metrics-after-1.prom", "metrics-after-2.prom", "metrics-after-3.prom")
+    pages = [read_snapshot((TRIALS / name).read_bytes(), "tiny-moe") for name in names]
+    first = counters_between(pages[0], pages[1])
+    assert first == EngineCounters(240 + 16, 33_896 + 16 * 141, 6656, 15_360 + 1024)
+    assert counters_between(pages[1], pages[2]).prompt_tokens == 33_897 + 16 * 141
+    assert counters_between(pages[2], pages[3]).generation_tokens == 16_384
