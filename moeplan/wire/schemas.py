@@ -155,13 +155,18 @@ def _explain(error: Any) -> list[Issue]:
         closest = _closest(error)
         if closest:
             return [issue for inner in closest for issue in _explain(inner)]
+        words = [inner for inner in error.context if inner.validator == "const" and len(inner.path) == 1]
+        if type(value) is dict and len(words) == len(wanted):
+            choices = ", ".join(str(inner.validator_value) for inner in words)
+            at = child(path, words[0].path[0])
+            return [Issue(at, "invalid_value", "value refused", f"one of {choices}", _shown(words[0].instance))]
         shapes = [shape.get("type") or shape.get("const") or "an object" for shape in wanted]
         return [
             Issue(
                 path,
                 "wrong_type",
                 "none of the accepted shapes",
-                " or ".join(map(str, shapes)),
+                " or ".join(dict.fromkeys(map(str, shapes))),
                 _shown(value),
             )
         ]
