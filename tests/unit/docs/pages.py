@@ -59,7 +59,7 @@ def steps(block: Block) -> Iterator[Step]:
 
 
 def sections(page: Path, level: int) -> dict[str, str]:
-    """Return heading to text for the headings of one level; a section ends at the next heading of that level or above."""
+    """Return heading to text for the headings of one level; each ends at the next of that level or above."""
     parts = re.split(rf"^(#{{1,{level}}}) (.*)\n", page.read_text("utf-8"), flags=re.MULTILINE)
     found = zip(parts[1::3], parts[2::3], parts[3::3], strict=True)
     return {title: text for marks, title, text in found if len(marks) == level}
