@@ -53,12 +53,12 @@ def _refuse(name: str, expected: str, value: object) -> InputError:
 
 def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many: bool = False, **rest: Any) -> Any:
     def validate(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        expected = check(value)
+        if expected is not None and not (optional and value is None):
+            raise _refuse(attribute.name, expected, value)
+
+    def validate_many(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
         if optional and value is None:
-            return
-        if not many:
-            expected = check(value)
-            if expected is not None:
-                raise _refuse(attribute.name, expected, value)
             return
         if type(value) is not tuple:
             raise _refuse(attribute.name, "a tuple", value)
@@ -67,7 +67,7 @@ def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many
             if expected is not None:
                 raise _refuse(f"{attribute.name}[{index}]", expected, item)
 
-    return attrs.field(validator=validate, metadata={SCHEMA: schema}, **rest)
+    return attrs.field(validator=validate_many if many else validate, metadata={SCHEMA: schema}, **rest)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
@@ -89,8 +89,13 @@ def text(
         " without control characters" if pattern is _PLAIN_PATTERN else f" matching {pattern}"
     )
 
+    plain = pattern is _PLAIN_PATTERN
+
     def check(value: Any) -> str | None:
-        fits = type(value) is str and min_length <= len(value) <= max_length and compiled.fullmatch(value)
+        if type(value) is not str or not min_length <= len(value) <= max_length:
+            return wanted
+        # Printable ASCII always fits the plain pattern; asking that first is ten times faster than the match.
+        fits = (plain and value.isascii() and value.isprintable()) or compiled.fullmatch(value)
         return None if fits else wanted
 
     schema = {"type": "string", "minLength": min_length, "maxLength": max_length, "pattern": pattern}
@@ -123,8 +128,10 @@ def instant(*, optional: bool = False, **rest: Any) -> Any:
 def integer(*, ge: int = 0, le: int = MAX_SAFE_INTEGER, optional: bool = False, many: bool = False, **rest: Any) -> Any:
     """Declare an exact integer from ``ge`` to ``le``."""
 
+    wanted = f"an integer from {ge} to {le}"
+
     def check(value: Any) -> str | None:
-        return None if type(value) is int and ge <= value <= le else f"an integer from {ge} to {le}"
+        return None if type(value) is int and ge <= value <= le else wanted
 
     return _field({"type": "integer", "minimum": ge, "maximum": le}, check, optional=optional, many=many, **rest)
 

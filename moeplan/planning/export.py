@@ -8,13 +8,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
+from moeplan.model.deployment import DeploymentSpec
 from moeplan.model.fields import camel
-from moeplan.model.plan import Dimension, Dimensions, EvidencePolicy, Gate, Plan, Readiness
+from moeplan.model.plan import (
+    Artifact,
+    Criterion,
+    Dimension,
+    Dimensions,
+    EvidencePolicy,
+    Gate,
+    Plan,
+    Readiness,
+    RegistryRef,
+    Residency,
+    Workload,
+)
 
 __all__ = ["FORMS", "plan_bytes", "plan_value_1_0_0"]
 
@@ -26,11 +40,11 @@ _KEPT = 4096
 Part = TypeVar("Part")
 
 _ordered = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_sorted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=True).encode
+_quote = json.JSONEncoder(ensure_ascii=False).encode
+_WORDS: dict[Any, str] = {None: "null", True: "true", False: "false"}
 
-_PLAN_KEYS = sorted((camel(field.name), field.name) for field in attrs.fields(Plan))
 _SHARED = frozenset(
-    ("registry", "artifact", "workload", "deployment", "evidence_policy", "readiness", "residency", "dimensions")
+    (Artifact, Criterion, DeploymentSpec, Dimensions, EvidencePolicy, Gate, Readiness, RegistryRef, Residency, Workload)
 )
 """Parts that the planner builds once for equal values, so that remembering their text pays."""
 
@@ -177,21 +191,24 @@ def _gate_1_0_0(gate: Gate) -> str:
     )
 
 
-def _text_1_1_0(plan: Plan) -> str:
-    parts = []
-    for key, name in _PLAN_KEYS:
-        value = getattr(plan, name)
-        if name == "validation_gates":
-            text = "[" + ",".join([_kept(gate, "1.1.0", _canonical) for gate in value]) + "]"
-        elif name in _SHARED:
-            text = _kept(value, "1.1.0", _canonical)
-        else:
-            text = _canonical(value)
-        parts.append(f'"{key}":{text}')
-    return "{" + ",".join(parts) + "}"
+def _text_1_1_0(value: Any) -> str:
+    """Return a plan or a part of it in RFC 8785 form: keys are ASCII, so code point order is UTF-16 order."""
+    kind = type(value)
+    if kind is str:
+        return _quote(value)
+    if kind is int:
+        return str(value)
+    if kind is tuple:
+        return "[" + ",".join([_text_1_1_0(item) for item in value]) + "]"
+    if value is None or kind is bool:
+        return _WORDS[value]
+    return _kept(value, "1.1.0", _object) if kind in _SHARED else _object(value)
 
 
-def _canonical(part: Any) -> str:
-    from moeplan.wire.converter import unstructure
+def _object(value: Any) -> str:
+    return "{" + ",".join([f"{key}:{_text_1_1_0(getattr(value, name))}" for key, name in _keys(value.__class__)]) + "}"
 
-    return _sorted(unstructure(part))
+
+@cache
+def _keys(cls: type) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((f'"{camel(field.name)}"', field.name) for field in attrs.fields(cls)))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue, MoeplanError, escape
 from moeplan.model.fields import camel
 from moeplan.model.plan import Plan, Scenario, Target, Workload
 
 __all__ = [
     "REQUIRED_KEYS",
     "SCENARIO_KEYS",
+    "WIRE_KEYS",
     "api_path",
+    "in_scenario_keys",
     "normalise_runtime",
     "parse_scenario",
     "rebuild_scenario",
@@ -41,7 +44,8 @@ REQUIRED_KEYS = ("model", "hardware", "devices")
 
 _RUNTIME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _WORDS = frozenset(("model", "hardware", "runtime", "availability"))
-_WIRE = {camel(attribute): key for key, attribute in SCENARIO_KEYS.items()}
+WIRE_KEYS = {camel(attribute): f"$.{key}" for key, attribute in SCENARIO_KEYS.items()}
+"""JSON path of each scenario key by the attribute's name in camel case."""
 
 
 def normalise_runtime(text: str) -> str:
@@ -69,16 +73,14 @@ def parse_scenario(value: Any) -> Scenario:
     """Return the scenario in a JSON object with the keys of :data:`SCENARIO_KEYS`; missing ones take the defaults.
 
     Raises:
-        InputError: with every unknown, missing or mistyped key; else the first value out of range.
+        InputError: with every unknown, missing or mistyped key; else the first value out of range, under the
+            attribute's own name, which :func:`in_scenario_keys` turns into the key.
     """
     if type(value) is not dict:
         raise InputError(Issue("$", "wrong_type", "not a scenario", "a JSON object", escape(repr(value), 60)))
     if not (value.keys() <= SCENARIO_KEYS.keys() and value.keys() >= _REQUIRED and _well_typed(value)):
         raise InputError(*_key_issues(value))
-    try:
-        return Scenario(**{SCENARIO_KEYS[key]: item for key, item in value.items()})
-    except InputError as error:
-        raise InputError(*(_renamed(issue) for issue in error.issues)) from None
+    return Scenario(**{SCENARIO_KEYS[key]: item for key, item in value.items()})
 
 
 _REQUIRED = frozenset(REQUIRED_KEYS)
@@ -105,9 +107,15 @@ def _key_issues(value: dict[str, Any]) -> list[Issue]:
     return issues
 
 
-def _renamed(issue: Issue) -> Issue:
-    name = issue.path.removeprefix("$.")
-    return attrs.evolve(issue, path=f"$.{_WIRE.get(name, name)}")
+def in_scenario_keys(error: MoeplanError, keys: Mapping[str, str] = WIRE_KEYS) -> InputError:
+    """Return the error with paths in a caller's own names.
+
+    Args:
+        error: raised for a :class:`Scenario` or by ``plan``; its paths are ``$.`` and an attribute in camel case.
+        keys: path by attribute in camel case; the default gives the keys of :data:`SCENARIO_KEYS`.
+    """
+    issues = (attrs.evolve(issue, path=keys.get(issue.path.removeprefix("$."), issue.path)) for issue in error.issues)
+    return InputError(*issues, source=error.source)
 
 
 def scenario_key(model_id: str, target: Target, workload: Workload) -> str:

@@ -69,9 +69,7 @@ def parse_strict(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MA
         raise _error("$", "wrong_encoding", f"not UTF-8 at {place}", "UTF-8") from None
     _check_depth(data, max_depth)
     try:
-        value = json.loads(
-            text, object_pairs_hook=_object, parse_int=_integer, parse_float=_Refused, parse_constant=_Refused
-        )
+        value = _decode(text)
     except json.JSONDecodeError as error:
         place = f"line {error.lineno} column {error.colno}"
         raise _error("$", "invalid_json", f"not JSON at {place}: {error.msg}", "one JSON value") from None
@@ -98,6 +96,8 @@ def _error(path: str, code: str, message: str, expected: str, got: str | None = 
 
 
 def _check_depth(data: bytes, max_depth: int) -> None:
+    if data.count(b"[") + data.count(b"{") <= max_depth:
+        return
     depth = 0
     for match in _STRUCTURE.finditer(data):
         token = data[match.start()]
@@ -125,6 +125,11 @@ def _integer(token: str) -> int | _Refused:
         return _Refused(token)
     value = int(token)
     return value if abs(value) <= MAX_SAFE_INTEGER else _Refused(token)
+
+
+_decode = json.JSONDecoder(
+    object_pairs_hook=_object, parse_int=_integer, parse_float=_Refused, parse_constant=_Refused
+).decode
 
 
 def _walk(value: Any, path: str, issues: list[Issue]) -> None:
