@@ -30,17 +30,23 @@ def moeplan(*words: str | Path, expect: int, show: int = 100) -> str:
     """Run one moeplan command from the project's root, show it and its output, and insist on its exit code."""
     argv = [str(word) for word in words]
     print(f"\n$ moeplan {shlex.join(argv)}", flush=True)
+    streams = subprocess.STDOUT if show else subprocess.PIPE
     done = subprocess.run(
-        [sys.executable, "-m", "moeplan.cli.main", *argv], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "moeplan.cli.main", *argv],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=streams,
+        text=True,
+        check=False,
     )
-    lines = (done.stdout + done.stderr).splitlines()
+    lines = done.stdout.splitlines()
     for line in lines[:show]:
         print("  " + (line if len(line) <= 170 else line[:167] + "..."))
     if len(lines) > show:
         print(f"  ... {len(lines) - show} more lines")
     print(f"  [exit {done.returncode}]", flush=True)
     if done.returncode != expect:
-        sys.exit(f"demo: expected exit {expect}, got {done.returncode}\n{done.stderr}")
+        sys.exit(f"demo: expected exit {expect}, got {done.returncode}\n{done.stderr or ''}")
     return done.stdout
 
 

@@ -49,7 +49,9 @@ def judge_criterion(state: State, gate: Gate, criterion: Criterion) -> Criterion
         evidence=judged.evidence,
         trials=judged.trials,
         reason=judged.reason,
-        next=None if judged.outcome == "pass" else next_step(judged.reason, criterion, judged.requests_needed),
+        next=None
+        if judged.outcome == "pass"
+        else next_step(judged.reason, criterion, judged.requests_needed, state.present_types),
         contributed_by=criterion.contributed_by,
     )
 

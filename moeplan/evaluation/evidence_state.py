@@ -47,6 +47,12 @@ class State:
         return tuple(item for item in self.records if isinstance(item.record.payload, CheckpointDigest))
 
     @cached_property
+    def present_types(self) -> frozenset[str]:
+        """Evidence types there is at least one document of."""
+        manifest = {"checkpoint_manifest"} if self.evidence.checkpoint is not None else set()
+        return frozenset({item.record.type for item in self.records} | manifest)
+
+    @cached_property
     def taken_away(self) -> tuple[str, ...]:
         """Digests that the inventory or a run manifest lists and that are not here."""
         here = {item.digest for item in self.records} | {run.digest for run in self.evidence.runs}

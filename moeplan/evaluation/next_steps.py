@@ -54,10 +54,12 @@ REASONS = {
 }
 
 
-def next_step(reason: str | None, criterion: Criterion, requests_needed: int | None) -> str:
-    """Return one sentence that says what to do."""
+def next_step(
+    reason: str | None, criterion: Criterion, requests_needed: int | None, present: frozenset[str] = frozenset()
+) -> str:
+    """Return one sentence that says what to do; ``present`` are the evidence types there is a record of."""
     if reason == "missing_evidence":
-        missing = [_BY_TYPE[kind] for kind in criterion.evidence_types if kind in _BY_TYPE]
+        missing = [_BY_TYPE[kind] for kind in criterion.evidence_types if kind in _BY_TYPE and kind not in present]
         return "; ".join(missing) or "this release cannot judge the metric"
     if reason == "plan_value_missing" and criterion.metric == "prefix_cache_share_basis_points":
         return "declare the cached share the workload has: plan again with --prefix-cache-share-bps"

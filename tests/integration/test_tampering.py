@@ -135,6 +135,8 @@ def test_a_file_of_another_bundle_does_not_pass(demo: Path, copy: Path, tmp_path
         swapped += 1
         if good is None:
             (copy / name).unlink()
+            if not any((copy / name).parent.iterdir()):
+                (copy / name).parent.rmdir()
         else:
             (copy / name).write_bytes(good)
     assert swapped > 8
