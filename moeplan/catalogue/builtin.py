@@ -7,7 +7,7 @@ schema and the model and compares.
 from __future__ import annotations
 
 import json
-from importlib import resources
+import pkgutil
 from typing import Any
 
 from moeplan.digest import digest_bytes
@@ -34,7 +34,10 @@ DEFAULT_VERSION = "1.1.0"
 
 def read_built_in(version: str) -> tuple[Registry, str]:
     """Return a shipped registry and its identity."""
-    data = resources.files("moeplan.catalogue").joinpath("data", f"registry-{version}.json").read_bytes()
+    # pkgutil, because importlib.resources imports a tenth of the time a plan takes to start.
+    data = pkgutil.get_data("moeplan.catalogue", f"data/registry-{version}.json")
+    if data is None:
+        raise AssertionError("the package's loader gives no data")
     return _registry(json.loads(data)), digest_bytes(data)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moeplan.cli.output import emit_bytes, emit_text, note, table
@@ -18,8 +17,6 @@ __all__ = ["EXAMPLE", "add_arguments", "run"]
 EXAMPLE = "moeplan plan kimi-k3 h200 --devices 8"
 
 DEFAULT_DEVICES = 8
-_INTEGER = re.compile(r"[0-9]{1,16}", re.ASCII)
-_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,2}0*)?", re.ASCII)
 
 _INTEGERS = {
     "devices": ("--devices", "N", f"accelerators asked for (default {DEFAULT_DEVICES})"),
@@ -173,36 +170,19 @@ def _emit(args: argparse.Namespace, made: Plan, form: str) -> None:
 
 def _scenario(args: argparse.Namespace, checkpoint: CheckpointRef | None) -> Scenario:
     from moeplan.model.plan import Scenario
+    from moeplan.planning.options import parse_integer, parse_reserve
 
     values: dict[str, Any] = {
-        name: _integer(option, getattr(args, name))
+        name: parse_integer(option, getattr(args, name))
         for name, (option, _, _) in _INTEGERS.items()
         if getattr(args, name) is not None
     }
     values |= {name: getattr(args, name) for name in _TEXTS if getattr(args, name) is not None}
     values.setdefault("devices", DEFAULT_DEVICES)
-    reserve = _reserve(args.reserve_bps, args.reserve_pct)
+    reserve = parse_reserve(args.reserve_bps, args.reserve_pct)
     if reserve is not None:
         values["reserve_basis_points"] = reserve
     return Scenario(args.model, args.hardware, **values, checkpoint=checkpoint, deployment=_deployment(args))
-
-
-def _integer(option: str, text: str) -> int:
-    if _INTEGER.fullmatch(text) is None:
-        _refuse(option, "not_an_integer", "not a whole number", "digits alone", text)
-    return int(text)
-
-
-def _reserve(basis_points: str | None, percent: str | None) -> int | None:
-    if percent is None:
-        return None if basis_points is None else _integer("--reserve-bps", basis_points)
-    if basis_points is not None:
-        _refuse("--reserve-pct", "usage", "both --reserve-bps and --reserve-pct given", "one of them")
-    from moeplan.units import parse_percent
-
-    if _PERCENT.fullmatch(percent) is None or parse_percent(percent) > 9999:
-        _refuse("--reserve-pct", "invalid_percent", "not a reserve", "0 to 99.99 with at most two decimals", percent)
-    return parse_percent(percent)
 
 
 def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:
@@ -211,9 +191,10 @@ def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:
     if all(getattr(args, name) is None for name in given):
         return None
     from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
+    from moeplan.planning.options import parse_integer
 
     sizes = [
-        None if getattr(args, name) is None else _integer("--" + name.replace("_", "-"), getattr(args, name))
+        None if getattr(args, name) is None else parse_integer("--" + name.replace("_", "-"), getattr(args, name))
         for name in names
     ]
     return DeploymentSpec(None, Parallelism(*sizes), args.precision, None, (RoleSpec("serve", _runtime(args)),))

@@ -12,15 +12,14 @@ from moeplan.model.plan import (
     Plan,
     RegistryRef,
     Reproducibility,
-    Residency,
     Scenario,
     Target,
     Workload,
 )
-from moeplan.model.registry import Accelerator, KnownInteger, Model, Registry
+from moeplan.model.registry import Accelerator, Registry
 from moeplan.planning.command_line import command_line
 from moeplan.planning.gates import build_gates
-from moeplan.planning.residency import residency_of
+from moeplan.planning.residency import model_residency
 from moeplan.planning.scenario import api_path, normalise_runtime, scenario_key
 from moeplan.planning.statements import (
     ASSUMPTIONS,
@@ -30,6 +29,7 @@ from moeplan.planning.statements import (
     build_readiness,
     build_risks,
 )
+from moeplan.version import GENERATOR
 
 __all__ = ["OPEN_DEPLOYMENT", "plan"]
 
@@ -61,13 +61,21 @@ def plan(registry: Registry, scenario: Scenario) -> Plan:
         scenario.availability,
         scenario.prefix_cache_share_basis_points,
     )
-    residency = _residency(model, hardware, target, scenario.checkpoint)
+    residency = model_residency(
+        model,
+        hardware,
+        scenario.checkpoint,
+        target.reserve_basis_points,
+        target.requested_accelerators,
+        target.accelerators_per_node,
+    )
     record = find_compatibility(registry, model.id, hardware.id, target.runtime)
     compatibility = "unknown" if record is None else record.status
     unsupported = compatibility == "unsupported"
     deployment = OPEN_DEPLOYMENT if scenario.deployment is None else scenario.deployment
     floor = (residency.minimum_accelerators, residency.rounded_accelerators, target.accelerators_per_node)
     return Plan(
+        generator=GENERATOR,
         scenario_key=scenario_key(model.id, target, workload),
         registry=_registry_ref(registry.registry_version, registry_digest(registry)),
         artifact=_artifact(
@@ -107,23 +115,6 @@ def _target(registry: Registry, scenario: Scenario, hardware: Accelerator) -> Ta
         scenario.devices,
         registry.defaults.accelerators_per_node if per_node is None else per_node,
         registry.defaults.reserve_basis_points if reserve is None else reserve,
-    )
-
-
-def _residency(model: Model, hardware: Accelerator, target: Target, checkpoint: CheckpointRef | None) -> Residency:
-    claim = model.claims.artifact_tensor_bytes
-    tensor_bytes, origin = None, "unknown"
-    if checkpoint is not None:
-        tensor_bytes, origin = checkpoint.tensor_bytes, "checkpoint_manifest"
-    elif isinstance(claim, KnownInteger):
-        tensor_bytes, origin = claim.value, "registry"
-    return residency_of(
-        tensor_bytes,
-        origin,
-        hardware.memory_bytes,
-        target.reserve_basis_points,
-        target.requested_accelerators,
-        target.accelerators_per_node,
     )
 
 

@@ -5,15 +5,34 @@ from __future__ import annotations
 from functools import lru_cache
 
 from moeplan.errors import InputError, Issue
-from moeplan.model.plan import Residency
+from moeplan.model.plan import CheckpointRef, Residency
+from moeplan.model.registry import Accelerator, KnownInteger, Model
 from moeplan.units import BASIS_POINTS, MAX_SAFE_INTEGER, ceil_div
 
-__all__ = ["residency_of", "usable_bytes"]
+__all__ = ["model_residency", "residency_of", "usable_bytes"]
 
 
 def usable_bytes(device_bytes: int, reserve_basis_points: int) -> int:
     """Return the bytes of one device left after the reserve: floor(bytes × (10000 - reserve) / 10000). Exact."""
     return device_bytes * (BASIS_POINTS - reserve_basis_points) // BASIS_POINTS
+
+
+def model_residency(
+    model: Model,
+    hardware: Accelerator,
+    checkpoint: CheckpointRef | None,
+    reserve_basis_points: int,
+    requested: int,
+    per_node: int,
+) -> Residency:
+    """Return the static floor of a model on an accelerator; ``checkpoint`` replaces the registry's tensor bytes."""
+    claim = model.claims.artifact_tensor_bytes
+    tensor_bytes, origin = None, "unknown"
+    if checkpoint is not None:
+        tensor_bytes, origin = checkpoint.tensor_bytes, "checkpoint_manifest"
+    elif isinstance(claim, KnownInteger):
+        tensor_bytes, origin = claim.value, "registry"
+    return residency_of(tensor_bytes, origin, hardware.memory_bytes, reserve_basis_points, requested, per_node)
 
 
 @lru_cache(maxsize=4096)
