@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import attrs
 
 from moeplan.attest.attestations import Attestation
 from moeplan.attest.statements import verdict_statement
+from moeplan.auditing.rebuild import without_wording
 from moeplan.auditing.steps import Step, Steps
 from moeplan.auditing.verification import VerifiedBundle, verify_evidence_bundle
 from moeplan.errors import Issue, MoeplanError, VerificationError
@@ -17,6 +19,7 @@ from moeplan.model.attestation import VerdictPredicate
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Registry
 from moeplan.model.verdict import Verdict
+from moeplan.wire.converter import unstructure
 from moeplan.wire.documents import identify
 
 __all__ = ["Audit", "Reproduction", "audit"]
@@ -24,7 +27,11 @@ __all__ = ["Audit", "Reproduction", "audit"]
 
 @attrs.frozen
 class Reproduction:
-    """What became of one signed verdict: ``reproduced``, ``differs``, or ``policy_missing`` where it cannot be said."""
+    """What became of one signed verdict.
+
+    ``outcome``: ``reproduced`` byte for byte; ``reproduced_but_wording`` where another release signed it and all but
+    its sentences is equal; ``differs``; ``policy_missing`` where the policy it names is not at hand.
+    """
 
     attestation: str
     signer: str
@@ -122,7 +129,12 @@ def _recompute(bundle: VerifiedBundle | None, policy: Policy, item: Attestation,
     if bundle is None:
         return "differs"
     again = evaluate(bundle.plan, bundle.evidence, policy, signed.at)
-    return "reproduced" if verdict_statement(again) == item.payload else "differs"
+    if verdict_statement(again) == item.payload:
+        return "reproduced"
+    reworded = signed.generator != again.generator and without_wording(unstructure(signed)) == without_wording(
+        unstructure(again)
+    )
+    return "reproduced_but_wording" if reworded else "differs"
 
 
 def _compare(reproductions: tuple[Reproduction, ...]) -> tuple[None, str]:
@@ -138,7 +150,10 @@ def _compare(reproductions: tuple[Reproduction, ...]) -> tuple[None, str]:
                     "the recomputed verdict",
                 )
             )
-    same = sum(item.outcome == "reproduced" for item in reproductions)
-    unknown = len(reproductions) - same
-    text = f"{same} signed verdict(s) reproduced byte for byte"
-    return None, text + (f"; {unknown} not checked, give their policy with --signer-policy" if unknown else "")
+    counts = Counter(item.outcome for item in reproductions)
+    text = f"{counts['reproduced']} signed verdict(s) reproduced byte for byte"
+    if counts["reproduced_but_wording"]:
+        text += f"; {counts['reproduced_but_wording']} of another release reproduced but for its wording"
+    if counts["policy_missing"]:
+        text += f"; {counts['policy_missing']} not checked, give their policy with --signer-policy"
+    return None, text

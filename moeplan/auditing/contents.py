@@ -19,6 +19,7 @@ __all__ = ["Contents", "Held", "read_contents"]
 
 T = TypeVar("T")
 
+
 @attrs.frozen
 class Held:
     """A record or run manifest with where it lies and the digest of its bytes."""

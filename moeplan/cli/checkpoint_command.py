@@ -187,9 +187,8 @@ def _check_node(name: str) -> None:
 def _record(
     args: argparse.Namespace, digested: Digested, plan: str, runtime: RuntimeIdentity, interval: Interval
 ) -> bytes:
-    from importlib.metadata import version
-
     from moeplan.checkpoint.record import make_record
+    from moeplan.version import VERSION
     from moeplan.wire.documents import dump_document
 
     record = make_record(
@@ -198,7 +197,7 @@ def _record(
         node=args.node,
         runtime=runtime,
         interval=interval,
-        version=version("moeplan"),
+        version=VERSION,
     )
     return dump_document(record)
 

@@ -73,9 +73,9 @@ def _dispatch(argv: Sequence[str]) -> int:
         sys.stdout.write(_top_help())
         return EXIT_OK if argv else EXIT_INPUT
     if argv[0] == "--version":
-        from importlib.metadata import version
+        from moeplan.version import VERSION
 
-        sys.stdout.write(f"moeplan {version('moeplan')}\n")
+        sys.stdout.write(f"moeplan {VERSION}\n")
         return EXIT_OK
     name = argv[0]
     if name not in COMMANDS:

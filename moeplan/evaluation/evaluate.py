@@ -11,9 +11,13 @@ from moeplan.model.policy import Policy
 from moeplan.model.verdict import CriterionResult, GateResult, Reason, Verdict
 from moeplan.model.verified import EvidenceSet
 from moeplan.units import format_instant, parse_instant
+from moeplan.version import GENERATOR
 from moeplan.wire.documents import identify
 
 __all__ = ["evaluate"]
+
+_LONGEST_MESSAGE = 4096
+"""Characters of a verdict's text."""
 
 
 def evaluate(plan: Plan, evidence: EvidenceSet, policy: Policy, at: str) -> Verdict:
@@ -38,12 +42,13 @@ def evaluate(plan: Plan, evidence: EvidenceSet, policy: Policy, at: str) -> Verd
     subject = describe_subject(state)
     reasons = tuple(_reasons(state, [*unexpected(state, subject)]))
     return Verdict(
+        generator=GENERATOR,
         readiness=_readiness(gates, reasons),
         reasons=reasons,
         at=instant,
         plan=state.plan_digest,
         policy=identify(policy),
-        evidence=tuple(sorted({*evidence.listed, *(item.digest for item in state.records)})),
+        evidence=tuple(sorted({*evidence.listed, *state.present})),
         subject=subject,
         gates=gates,
     )
@@ -93,9 +98,8 @@ def _reasons(state: State, subject: list[Reason]) -> list[Reason]:
         message = f"{len(state.taken_away)} listed item(s) are missing, the first {state.taken_away[0]}"
         reasons.append(Reason(code="evidence_taken_away", message=message))
     if state.plan.readiness.status == "blocked":
-        reasons.append(
-            Reason(code="plan_blocked", message="the plan itself is blocked: " + state.plan.readiness.reason)
-        )
+        message = "the plan itself is blocked: " + state.plan.readiness.reason
+        reasons.append(Reason(code="plan_blocked", message=message[:_LONGEST_MESSAGE]))
     return reasons
 
 

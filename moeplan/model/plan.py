@@ -24,6 +24,7 @@ from moeplan.model.fields import (
 __all__ = [
     "BINDINGS",
     "GATE_IDS",
+    "GENERATOR_PATTERN",
     "Artifact",
     "CheckpointRef",
     "Criterion",
@@ -56,6 +57,9 @@ GATE_IDS = (
 
 BINDINGS = ("declared", "revision", "hashed", "loaded")
 """How strongly evidence is tied to the checkpoint, weakest first."""
+
+GENERATOR_PATTERN = r"^[a-z0-9.-]{1,32}/[0-9A-Za-z.+-]{1,31}$"
+"""Name and release of what made a document: its sentences are that release's wording."""
 
 RUNTIME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 _COUNT_MAX = 10**9
@@ -272,6 +276,7 @@ class Plan:
 
     kind: str = const("deployment_validation_plan")
     schema_version: str = const("1.1.0")
+    generator: str = text(pattern=GENERATOR_PATTERN, max_length=64)
     scenario_key: str = text(max_length=1024)
     registry: RegistryRef = nested(RegistryRef)
     artifact: Artifact = nested(Artifact)

@@ -16,7 +16,7 @@ from moeplan.model.fields import (
     sequence,
     text,
 )
-from moeplan.model.plan import BINDINGS, GATE_IDS
+from moeplan.model.plan import BINDINGS, GATE_IDS, GENERATOR_PATTERN
 
 __all__ = ["OUTCOMES", "CriterionResult", "GateResult", "Reason", "Subject", "TrialResult", "Verdict"]
 
@@ -94,6 +94,7 @@ class Verdict:
 
     kind: str = const("readiness_verdict")
     schema_version: str = const("1.0.0")
+    generator: str = text(pattern=GENERATOR_PATTERN, max_length=64)
     readiness: str = choice("ready", "not_ready", "inconclusive")
     reasons: tuple[Reason, ...] = sequence(Reason)
     at: str = instant()

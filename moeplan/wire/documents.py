@@ -42,7 +42,7 @@ DOCUMENTS: tuple[type, ...] = (
 """Every document class of this release; each has a checked-in schema."""
 
 
-_LARGER = {CheckpointManifest: 512 << 20}
+_LARGER: dict[type, int] = {CheckpointManifest: 512 << 20}
 """Kinds whose size cap is not the default: a trillion-parameter checkpoint lists hundreds of thousands of tensors."""
 
 
