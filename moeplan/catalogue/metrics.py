@@ -159,7 +159,7 @@ _ALL = (
         "From sending a request to its first chunk; one that failed or was cut short counts as above every limit.",
         "nearest rank: value number ceil(0.95 n) in ascending order, no interpolation; passes when the 95 % upper "
         "order-statistic bound is within the limit and, over 20 consecutive batches in start order, mean + 1.729·s/√20 "
-        "of the share above the limit is at most 5 %, compared as exact rationals",
+        "of the share above the limit is at most 5 %, at the limit and at every looser one, compared in exact integers",
         "one request; the bound assumes independent requests, the batch test allows for neighbours that hang together",
         f"{_VLLM}; {_QUANTILE}",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 
 from moeplan.catalogue.metrics import METRICS
-from moeplan.evaluation.evidence_state import State
+from moeplan.evaluation.evidence_state import State, digest_leads
 from moeplan.evaluation.next_steps import next_step
 from moeplan.evaluation.quantiles import judge_quantile
 from moeplan.evaluation.trials import TRIAL_COUNTS, chunk_gap_groups, ttft_groups
@@ -138,17 +138,22 @@ def _digest_lead(state: State, criterion: Criterion) -> Judgement:
     obstacle = state.obstacle(records)
     if obstacle is not None:
         return Judgement("inconclusive", None, obstacle, used)
-    leads: list[int] = []
+    doubt, leads = state.doubt(records), list[int]()
     for item in state.trials:
-        by_node, nodes = state.digest_leads(item), item.record.deployment.nodes
+        by_node, nodes = digest_leads(item, state.digestions), item.record.deployment.nodes
         if by_node is None or not nodes or any(node not in by_node for node in nodes):
-            return Judgement(
-                "inconclusive", None, "engine_start_unknown" if by_node is None else "node_not_hashed", used
-            )
+            why = "engine_start_unknown" if by_node is None else "node_not_hashed"
+            return _doubted(Judgement("inconclusive", None, why, used), doubt)
         leads += [by_node[node] for node in nodes]
     outcome, reason = _compare(criterion, min(leads))
-    weakest = min((state.binding(item) for item in state.trials), key=BINDINGS.index)
-    return Judgement(outcome, min(leads), reason, used, binding=weakest)
+    return _doubted(Judgement(outcome, min(leads), reason, used, binding=state.trial_binding), doubt)
+
+
+def _doubted(judged: Judgement, doubt: str | None) -> Judgement:
+    """Let a doubt stand in the way of everything but a failure."""
+    if doubt is None or judged.outcome == "fail":
+        return judged
+    return attrs.evolve(judged, outcome="inconclusive", reason=doubt)
 
 
 def _complete_trials(state: State, criterion: Criterion) -> Judgement:
@@ -158,14 +163,8 @@ def _complete_trials(state: State, criterion: Criterion) -> Judgement:
     outcome, reason = _compare(criterion, len(used))
     if outcome == "fail":
         outcome, reason = "inconclusive", "too_few_trials"
-    obstacle = state.obstacle(state.trials) or state.run_obstacle()
-    if obstacle is not None:
-        outcome, reason = "inconclusive", obstacle
-    return Judgement(outcome, len(used), reason, used, binding=_weakest(state))
-
-
-def _weakest(state: State) -> str:
-    return min((state.binding(item) for item in state.trials), key=BINDINGS.index)
+    judged = Judgement(outcome, len(used), reason, used, binding=state.trial_binding)
+    return _doubted(judged, state.obstacle(state.trials) or state.doubt(state.trials) or state.run_obstacle())
 
 
 def _judge_trials(state: State, criterion: Criterion) -> Judgement:
@@ -176,22 +175,20 @@ def _judge_trials(state: State, criterion: Criterion) -> Judgement:
     results = tuple(result for result, _ in judged)
     outcomes = [result.outcome for result in results]
     outcome = next((word for word in ("fail", "inconclusive") if word in outcomes), "pass")
-    worst = _worst(criterion, results)
-    reason = next((result.reason for result in results if result.outcome == outcome), None)
-    obstacle = state.obstacle(state.trials)
-    if obstacle is not None and (outcome != "fail" or obstacle != "evidence_taken_away"):
-        outcome, reason = "inconclusive", obstacle
-    elif outcome == "pass" and (stopped := state.run_obstacle()) is not None:
-        outcome, reason = "inconclusive", stopped
-    return Judgement(
+    together = Judgement(
         outcome,
-        worst,
-        reason,
+        _worst(criterion, results),
+        next((result.reason for result in results if result.outcome == outcome), None),
         tuple(item.digest for item in state.trials),
         results,
-        _weakest(state),
+        state.trial_binding,
         max((needed for _, needed in judged if needed is not None), default=None),
     )
+    obstacle = state.obstacle(state.trials)
+    if obstacle is not None:
+        return attrs.evolve(together, outcome="inconclusive", reason=obstacle)
+    together = _doubted(together, state.doubt(state.trials))
+    return _doubted(together, state.run_obstacle()) if together.outcome == "pass" else together
 
 
 def _worst(criterion: Criterion, results: tuple[TrialResult, ...]) -> int | None:
@@ -212,8 +209,9 @@ def _judge_trial(number: int, item: VerifiedRecord, criterion: Criterion) -> tup
         observed, why = TRIAL_COUNTS[criterion.metric](requests, payload)
         outcome, reason = _compare(criterion, observed, why)
         return TrialResult(number, outcome, observed, None, len(requests), reason, item.digest), None
-    if type(criterion.limit) is not int:
-        return TrialResult(number, "inconclusive", None, None, len(requests), "plan_value_missing", item.digest), None
+    if type(criterion.limit) is not int or criterion.comparator != "le":
+        why = "plan_value_missing" if type(criterion.limit) is not int else "comparator_not_judged"
+        return TrialResult(number, "inconclusive", None, None, len(requests), why, item.digest), None
     groups = ttft_groups(requests) if criterion.metric == "ttft_p95_ns" else chunk_gap_groups(requests, gaps)
     result = judge_quantile(groups, 95, criterion.limit)
     trial = TrialResult(

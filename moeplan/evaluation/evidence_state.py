@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from typing import TypeVar
 
 import attrs
 
@@ -13,7 +15,7 @@ from moeplan.model.policy import Policy
 from moeplan.model.verified import EvidenceSet, VerifiedRecord, VerifiedRun
 from moeplan.units import parse_instant
 
-__all__ = ["State", "deployment_digests"]
+__all__ = ["State", "deployment_digests", "digest_leads"]
 
 
 @attrs.frozen(slots=False)
@@ -33,8 +35,21 @@ class State:
 
     @cached_property
     def records(self) -> tuple[VerifiedRecord, ...]:
-        """Records in an order that does not depend on how they were given."""
-        return tuple(sorted(self.evidence.records, key=_record_order))
+        """Records, each once, in an order that does not depend on how they were given."""
+        return tuple(sorted(_each_once(self.evidence.records), key=_record_order))
+
+    @cached_property
+    def runs(self) -> tuple[VerifiedRun, ...]:
+        """Run manifests, each once, in an order that does not depend on how they were given."""
+        return tuple(sorted(_each_once(self.evidence.runs), key=lambda run: (run.manifest.run, run.digest)))
+
+    @cached_property
+    def present(self) -> frozenset[str]:
+        """Digests of everything that is here: records, run manifests, the checkpoint manifest."""
+        here = {item.digest for item in self.records} | {run.digest for run in self.runs}
+        if self.evidence.checkpoint is not None and self.evidence.checkpoint_digest is not None:
+            here.add(self.evidence.checkpoint_digest)
+        return frozenset(here)
 
     @cached_property
     def trials(self) -> tuple[VerifiedRecord, ...]:
@@ -55,30 +70,32 @@ class State:
     @cached_property
     def taken_away(self) -> tuple[str, ...]:
         """Digests that the inventory or a run manifest lists and that are not here."""
-        here = {item.digest for item in self.records} | {run.digest for run in self.evidence.runs}
-        if self.evidence.checkpoint_digest is not None:
-            here.add(self.evidence.checkpoint_digest)
         wanted = set(self.evidence.listed)
-        wanted |= {
-            trial.record for run in self.evidence.runs for trial in run.manifest.trials if trial.record is not None
-        }
-        return tuple(sorted(wanted - here))
+        wanted |= {trial.record for run in self.runs for trial in run.manifest.trials if trial.record is not None}
+        return tuple(sorted(wanted - self.present))
 
     def obstacle(self, records: tuple[VerifiedRecord, ...]) -> str | None:
-        """Return why these records cannot make a criterion pass, or None."""
+        """Return why these records are not about the plan at this instant, or None. They then decide nothing."""
         checks = (
-            (bool(self.taken_away), "evidence_taken_away"),
             (len(set(self.deployments.values())) > 1, "mixed_deployments"),
             (any(item.record.plan != self.plan_digest for item in records), "other_plan"),
             (any(not self._of_checkpoint(item) for item in records), "other_checkpoint"),
             (any(not self._of_runtime(item) for item in records), "other_runtime"),
-            (any(not self._signed(item) for item in records), "no_trusted_runner"),
             (
                 any(parse_instant(item.record.interval.end) > parse_instant(self.at) for item in records),
                 "after_instant",
             ),
         )
         return next((reason for holds, reason in checks if holds), None)
+
+    def doubt(self, records: tuple[VerifiedRecord, ...]) -> str | None:
+        """Return why these records cannot make a criterion pass, though they can make it fail; or None.
+
+        A failure nobody vouches for stays one: were it inconclusive, taking a signature away would unblock later gates.
+        """
+        if self.taken_away:
+            return "evidence_taken_away"
+        return None if all(self._signed(item) for item in records) else "no_trusted_runner"
 
     def _of_checkpoint(self, item: VerifiedRecord) -> bool:
         deployment = item.record.deployment
@@ -100,7 +117,11 @@ class State:
 
     def run_obstacle(self) -> str | None:
         """Return why the runs that trials belong to cannot make a trial criterion pass, or None."""
-        runs = {run.manifest.run: run for run in self.evidence.runs}
+        runs = {run.manifest.run: run for run in self.runs}
+        if len(runs) < len(self.runs):
+            return "run_named_twice"
+        if len({_raw_requests(item) for item in self.trials}) < len(self.trials):
+            return "trial_repeated"
         for item in self.trials:
             payload = item.record.payload
             assert isinstance(payload, ServingTrial)
@@ -111,7 +132,7 @@ class State:
                 return "no_trusted_runner"
             if not _belongs(item, payload, run, self.deployments[item.digest]):
                 return "not_of_its_run"
-        for run in self.evidence.runs:
+        for run in self.runs:
             if run.manifest.plan != self.plan_digest:
                 return "other_plan"
             if run.manifest.state != "closed":
@@ -122,8 +143,12 @@ class State:
                 return "trials_missing"
         return None
 
-    def binding(self, item: VerifiedRecord) -> str:
-        """Return how strongly a record is tied to the checkpoint: one of ``BINDINGS``."""
+    @cached_property
+    def trial_binding(self) -> str:
+        """How strongly the trials are tied to the checkpoint, the weakest of them: one of ``BINDINGS``."""
+        return min((self._binding(item) for item in self.trials), key=BINDINGS.index, default=BINDINGS[0])
+
+    def _binding(self, item: VerifiedRecord) -> str:
         payload = item.record.payload
         if isinstance(payload, ServingTrial):
             assert item.requests is not None
@@ -146,29 +171,51 @@ class State:
 
     def _hashed(self, item: VerifiedRecord) -> bool:
         nodes = item.record.deployment.nodes
-        leads = self.digest_leads(item)
+        trusted = tuple(
+            digestion
+            for digestion in self.digestions
+            if self._signed(digestion) and self.obstacle((digestion,)) is None
+        )
+        leads = digest_leads(item, trusted)
         return bool(nodes) and leads is not None and all(node in leads and leads[node] >= 0 for node in nodes or ())
 
-    def digest_leads(self, item: VerifiedRecord) -> dict[str, int] | None:
-        """Return, per node, the seconds between the end of its hashing and the engine start that served ``item``.
 
-        None where the record names no engine start. Of several hashings of a node the latest before the start counts,
-        or the earliest of all where none was before.
-        """
-        start = item.record.engine_start
-        if start is None:
-            return None
-        leads: dict[str, int] = {}
-        for digestion in self.digestions:
-            payload = digestion.record.payload
-            assert isinstance(payload, CheckpointDigest)
-            if payload.root != item.record.deployment.checkpoint_root:
-                continue
-            lead = parse_instant(start) - parse_instant(digestion.record.interval.end)
-            best = leads.get(payload.node)
-            if best is None or (lead >= 0 and (best < 0 or lead < best)) or (lead < 0 and best < lead):
-                leads[payload.node] = lead
-        return leads
+def digest_leads(item: VerifiedRecord, digestions: tuple[VerifiedRecord, ...]) -> dict[str, int] | None:
+    """Return, per node, the seconds between the end of its hashing and the engine start that served ``item``.
+
+    None where the record names no engine start. Of several hashings of a node the latest before the start counts,
+    or the earliest of all where none was before.
+    """
+    start = item.record.engine_start
+    if start is None:
+        return None
+    leads: dict[str, int] = {}
+    for digestion in digestions:
+        payload = digestion.record.payload
+        assert isinstance(payload, CheckpointDigest)
+        if payload.root != item.record.deployment.checkpoint_root:
+            continue
+        lead = parse_instant(start) - parse_instant(digestion.record.interval.end)
+        best = leads.get(payload.node)
+        if best is None or (lead >= 0 and (best < 0 or lead < best)) or (lead < 0 and best < lead):
+            leads[payload.node] = lead
+    return leads
+
+
+def _raw_requests(item: VerifiedRecord) -> str:
+    return next((part.digest for part in item.record.attachments if part.role == "requests"), item.digest)
+
+
+Signed = TypeVar("Signed", VerifiedRecord, VerifiedRun)
+
+
+def _each_once(items: Iterable[Signed]) -> tuple[Signed, ...]:
+    """Return items of different digests; what is given twice has the signers of both."""
+    found: dict[str, Signed] = {}
+    for item in items:
+        known = found.get(item.digest)
+        found[item.digest] = item if known is None else attrs.evolve(item, signers=known.signers + item.signers)
+    return tuple(found.values())
 
 
 def _record_order(item: VerifiedRecord) -> tuple[str, str, int, str]:

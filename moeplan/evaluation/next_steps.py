@@ -26,6 +26,8 @@ REASONS = {
     "binding_too_weak": "tie the evidence more strongly to the checkpoint: name the revision, hash on every node "
     "before the engine starts, and give the engine's counters",
     "bound_above_limit": "too few requests to bound the quantile; run longer trials",
+    "comparator_not_judged": "a quantile is judged against a largest value only; plan the criterion with 'le'",
+    "counters_contradict": "the engine counted more cached than prompt tokens; check which engine was scraped",
     "engine_start_unknown": "import with --metrics so that the engine's start is known",
     "evidence_taken_away": "restore what the inventory or a run manifest lists",
     "index_disagrees": "the checkpoint's index and its tensors disagree; fetch it again and digest it",
@@ -45,10 +47,12 @@ REASONS = {
     "plan_value_missing": "the plan leaves this open; plan again with the value declared",
     "revision_not_named": "digest the checkpoint with --repository and --revision",
     "run_manifest_missing": "pack the run manifest with its trials",
+    "run_named_twice": "two run manifests give one name; keep the one that was written when the run was made",
     "run_not_closed": "the run was interrupted; run it again to its end",
     "too_few_samples": "run longer trials",
     "too_few_trials": "run more trials of the same workload",
     "trial_aborted": "a trial was aborted; run it again",
+    "trial_repeated": "two trials hold the same raw data; each must be a measurement of its own",
     "trials_missing": "the run made fewer trials than planned; run it again to its end",
     "warmup_undeclared": "import with --warmup-requests so that the counters can be compared",
 }
@@ -59,7 +63,8 @@ def next_step(
 ) -> str:
     """Return one sentence that says what to do; ``present`` are the evidence types there is a record of."""
     if reason == "missing_evidence":
-        missing = [_BY_TYPE[kind] for kind in criterion.evidence_types if kind in _BY_TYPE and kind not in present]
+        kinds = dict.fromkeys(criterion.evidence_types)
+        missing = [_BY_TYPE[kind] for kind in kinds if kind in _BY_TYPE and kind not in present]
         return "; ".join(missing) or "this release cannot judge the metric"
     if reason == "plan_value_missing" and criterion.metric == "prefix_cache_share_basis_points":
         return "declare the cached share the workload has: plan again with --prefix-cache-share-bps"

@@ -1,8 +1,4 @@
-"""A quantile criterion: point estimate by nearest rank, order-statistic bound, and a test over 20 batches.
-
-The bound assumes independent values. Requests of one run hang together, so the share of values above the limit must
-hold over 20 consecutive batches in start order too: mean + 1.729·s/√20 <= 1 - q, compared as exact rationals.
-"""
+"""A quantile criterion: point estimate by nearest rank, order-statistic bound, and the batch test."""
 
 from __future__ import annotations
 
@@ -10,29 +6,17 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain
 
 import attrs
 
 from moeplan.catalogue.order_statistics import least_samples, nearest_rank, upper_bound_rank
-from moeplan.units import ceil_div
+from moeplan.evaluation.batches import BATCHES, Group, batches_hold
+from moeplan.evaluation.requests_needed import requests_for_bound
 
-__all__ = ["BATCHES", "STUDENT_T", "Group", "QuantileResult", "judge_quantile"]
+__all__ = ["BATCHES", "Group", "QuantileResult", "judge_quantile", "upper_tail"]
 
-BATCHES = 20
-STUDENT_T = Fraction(1729, 1000)
-"""0.95 quantile of Student's t with 19 degrees of freedom. Source: any t table, for example NIST/SEMATECH 1.3.6.7.2."""
-
-_NORMAL = Fraction(1645, 1000)
-"""0.95 quantile of the standard normal, for estimates of the requests needed. Source: NIST/SEMATECH 1.3.6.7.1."""
-
-
-@attrs.frozen
-class Group:
-    """The values of one request, in start order of the requests; ``lost`` counts values beyond every limit."""
-
-    values: Sequence[int]
-    lost: int = 0
+_SAMPLE_EVERY = 64
 
 
 @attrs.frozen
@@ -59,60 +43,44 @@ def judge_quantile(groups: Sequence[Group], percent: int, limit: int) -> Quantil
         ``fail`` when the nearest-rank quantile is above the limit, ``pass`` when the bound and the batch test hold,
         else ``inconclusive`` with the requests that would settle it at the observed share.
     """
-    ordered = array("q", sorted(value for group in groups for value in group.values))
-    count = len(ordered) + sum(group.lost for group in groups)
+    values = array("q", chain.from_iterable(group.values for group in groups))
+    count = len(values) + sum(group.lost for group in groups)
     if count == 0:
         return QuantileResult("inconclusive", None, None, 0, "no_values", None)
-    observed = _at(ordered, nearest_rank(count, percent))
-    rank = upper_bound_rank(count, percent)
-    bound = None if rank is None else _at(ordered, rank)
+    point, rank = nearest_rank(count, percent), upper_bound_rank(count, percent)
+    tail = upper_tail(values, point)
+    observed = tail[0] if tail else None
+    bound = tail[rank - point] if rank is not None and rank <= len(values) else None
     if observed is None or observed > limit:
         return QuantileResult("fail", observed, bound, count, "above_limit", None)
-    above = count - bisect_right(ordered, limit)
-    for_bound = _for_bound(Fraction(above, count), percent, Fraction(count, len(groups)))
-    if rank is None or len(groups) < least_samples(percent):
-        least = max(least_samples(percent), for_bound or 0)
-        return QuantileResult("inconclusive", observed, bound, count, "too_few_samples", least)
-    holds, for_batches = _batches_hold(groups, percent, limit)
+    above = count - len(values) + len(tail) - bisect_right(tail, limit)
+    share, values_a_request, least = Fraction(above, count), Fraction(count, len(groups)), least_samples(percent)
+    if rank is None or len(groups) < least:
+        needed = requests_for_bound(share, percent, values_a_request, least)
+        return QuantileResult("inconclusive", observed, bound, count, "too_few_samples", needed or least)
+    holds, for_batches = batches_hold(groups, percent, limit)
     if bound is not None and bound <= limit and holds:
         return QuantileResult("pass", observed, bound, count, None, None)
     reason = "bound_above_limit" if bound is None or bound > limit else "batches_vary"
-    needed = None if for_bound is None or for_batches is None else max(for_bound, for_batches, len(groups) + 1)
+    needed = (
+        None
+        if for_batches is None
+        else requests_for_bound(share, percent, values_a_request, max(for_batches, len(groups) + 1))
+    )
     return QuantileResult("inconclusive", observed, bound, count, reason, needed)
 
 
-def _at(ordered: array[int], rank: int) -> int | None:
-    return ordered[rank - 1] if rank <= len(ordered) else None
+def upper_tail(values: Sequence[int], rank: int) -> list[int]:
+    """Return the values of ascending rank ``rank`` (from 1) and above, in order; sorts little more than those.
 
-
-def _batches_hold(groups: Sequence[Group], percent: int, limit: int) -> tuple[bool, int | None]:
-    """Return whether the batch test holds, and the requests at which it would (None: at none)."""
-    edges = [index * len(groups) // BATCHES for index in range(BATCHES + 1)]
-    shares: list[Fraction] = []
-    for start, stop in pairwise(edges):
-        batch = groups[start:stop]
-        total = sum(len(group.values) + group.lost for group in batch)
-        if total == 0:
-            return False, None
-        above = sum(group.lost + sum(value > limit for value in group.values) for group in batch)
-        shares.append(Fraction(above, total))
-    mean = sum(shares, Fraction(0)) / BATCHES
-    variance = sum(((share - mean) ** 2 for share in shares), Fraction(0)) / (BATCHES - 1)
-    room = Fraction(100 - percent, 100) - mean
-    spread = STUDENT_T**2 * variance / BATCHES
-    if room >= 0 and room**2 >= spread:
-        return True, len(groups)
-    if room <= 0:
-        return False, None
-    needed = len(groups) * spread / room**2
-    return False, ceil_div(needed.numerator, needed.denominator)
-
-
-def _for_bound(above: Fraction, percent: int, values_a_request: Fraction) -> int | None:
-    """Return the requests at which the bound would hold at the observed share, by the normal approximation."""
-    share = Fraction(percent, 100)
-    room = 1 - share - above
-    if room <= 0:
-        return None
-    needed = _NORMAL**2 * share * (1 - share) / room**2 / values_a_request
-    return max(least_samples(percent), ceil_div(needed.numerator, needed.denominator))
+    A sorted sample gives a value that should lie just below; where it does not, everything is sorted.
+    """
+    tail = list(values)
+    if len(values) > _SAMPLE_EVERY**2:
+        sample = sorted(values[::_SAMPLE_EVERY])
+        floor = sample[max(0, rank * len(sample) // len(values) - _SAMPLE_EVERY)]
+        kept = [value for value in values if value >= floor]
+        if len(values) - len(kept) < rank:
+            tail = kept
+    tail.sort()
+    return tail[max(0, rank - 1 - (len(values) - len(tail))) :]

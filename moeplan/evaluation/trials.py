@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
-from itertools import groupby
 
-from moeplan.evaluation.quantiles import Group
+from moeplan.evaluation.batches import Group
 from moeplan.model.evidence import ServingTrial
 from moeplan.model.tables import ChunkGapTable, RequestTable
 from moeplan.units import BASIS_POINTS, ceil_div
@@ -38,12 +38,11 @@ def ttft_groups(requests: RequestTable) -> list[Group]:
 
 def chunk_gap_groups(requests: RequestTable, gaps: ChunkGapTable) -> list[Group]:
     """Return each request's chunk gaps in ns, in start order; one that failed adds a lost value to those seen."""
-    by_request = {
-        request: tuple(gap for _, gap in rows)
-        for request, rows in groupby(zip(gaps.request, gaps.gap_ns, strict=True), key=lambda row: row[0])
-    }
+    stops = [0]
+    for request in range(len(requests)):
+        stops.append(bisect_right(gaps.request, request, stops[-1]))
     return [
-        Group(by_request.get(request, ()), lost=0 if outcome == "complete" else 1)
+        Group(gaps.gap_ns[stops[request] : stops[request + 1]], lost=0 if outcome == "complete" else 1)
         for request, outcome in zip(requests.request, requests.outcome, strict=True)
     ]
 
@@ -129,6 +128,8 @@ def prefix_cache_share(_requests: RequestTable, payload: ServingTrial) -> Count:
         return None, "no_engine_counters"
     if counters.prompt_tokens == 0:
         return None, "no_prompt_tokens"
+    if counters.cached_prompt_tokens > counters.prompt_tokens:
+        return None, "counters_contradict"
     return ceil_div(counters.cached_prompt_tokens * BASIS_POINTS, counters.prompt_tokens), None
 
 

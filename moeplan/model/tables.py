@@ -9,6 +9,7 @@ from itertools import pairwise
 import attrs
 
 from moeplan.errors import Issue
+from moeplan.units import MAX_SAFE_INTEGER
 
 __all__ = ["REQUEST_OUTCOMES", "ChunkGapTable", "RequestTable", "table_faults"]
 
@@ -85,6 +86,8 @@ def _request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
     for name in ("start_ns", "queue_ns", "ttft_ns", "chunks", "input_tokens", "output_tokens"):
         if any(value < 0 for value in getattr(table, name)):
             yield Issue(f"requests.{name}", "negative", "negative value", "0 or more")
+        if any(value > MAX_SAFE_INTEGER for value in getattr(table, name)):
+            yield Issue(f"requests.{name}", "too_large", "value past 2^53 - 1", f"at most {MAX_SAFE_INTEGER}")
     for row in range(count):
         start, end = table.start_ns[row], table.end_ns[row]
         at = f"requests[{row}]"
