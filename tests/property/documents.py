@@ -1,0 +1,209 @@
+"""Strategies that draw a document of any class from what its fields declare, with its cross-field rules kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+from hypothesis import strategies as st
+
+from moeplan.model.checkpoint import PATH_PATTERN, CheckpointIndex, CheckpointManifest, root_digest
+from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval, RunManifest, ServingTrial
+from moeplan.model.fields import SCHEMA
+from moeplan.model.inventory import EvidenceBundle, InventoryFile
+from moeplan.model.plan import GATE_IDS, Plan
+from moeplan.model.policy import Policy
+from moeplan.model.registry import Provenance, Registry, Source
+
+__all__ = ["documents"]
+
+T = TypeVar("T")
+
+_PLAIN = st.characters(
+    exclude_categories=["Cs", "Cc"],
+    exclude_characters="\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069",
+)
+_PARTS = st.text(
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\\u2028\u2029"), min_size=1, max_size=12
+)
+_PATHS = st.lists(_PARTS.filter(lambda part: part not in (".", "..")), min_size=1, max_size=3).map("/".join)
+_INSTANTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
+    lambda when: when.replace(microsecond=0).isoformat() + "Z"
+)
+
+
+def documents(cls: type[T]) -> st.SearchStrategy[T]:
+    """Return a strategy for valid documents of class ``cls``."""
+    repair = _REPAIRS.get(cls, lambda document: document)
+    return instances(cls).map(repair)
+
+
+def instances(cls: type[T]) -> st.SearchStrategy[T]:
+    """Return a strategy for instances of an attrs class, each field within its own declaration."""
+    hints = get_type_hints(cls)
+    drawn = {
+        field.name: _values(hints[field.name], field.metadata.get(SCHEMA, {}))
+        for field in attrs.fields(cls)  # type: ignore[arg-type]
+        if "const" not in field.metadata.get(SCHEMA, {})
+    }
+    return st.builds(cls, **drawn)
+
+
+def _values(hint: Any, keywords: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "anyOf" in keywords:
+        return st.none() | st.one_of([_scalar(option) for option in keywords["anyOf"]])
+    if get_origin(hint) in (Union, UnionType):
+        return st.one_of([_values(member, keywords) for member in get_args(hint)])
+    if hint is NoneType:
+        return st.none()
+    if get_origin(hint) is tuple:
+        least = keywords.get("minItems", 0)
+        most = keywords.get("maxItems", least + 2)
+        inner = {key: value for key, value in keywords.items() if key not in ("minItems", "maxItems")}
+        return st.lists(_values(get_args(hint)[0], inner), min_size=least, max_size=most).map(tuple)
+    if attrs.has(hint):
+        return instances(hint)
+    return _scalar(keywords)
+
+
+def _scalar(keywords: dict[str, Any]) -> st.SearchStrategy[Any]:
+    if "enum" in keywords:
+        return st.sampled_from(keywords["enum"])
+    if keywords["type"] == "boolean":
+        return st.booleans()
+    if keywords["type"] == "integer":
+        return st.integers(keywords["minimum"], keywords["maximum"])
+    pattern, least, most = keywords["pattern"], keywords.get("minLength", 0), keywords.get("maxLength", 4096)
+    if "T[0-9]{2}:" in pattern:
+        return _INSTANTS
+    if pattern == PATH_PATTERN:
+        return _PATHS
+    if pattern.startswith("^[^"):
+        return st.text(_PLAIN, min_size=least, max_size=min(most, least + 20))
+    return st.from_regex(pattern.removeprefix("^").removesuffix("$"), fullmatch=True).filter(
+        lambda text: least <= len(text) <= most
+    )
+
+
+def _unique(items: tuple[Any, ...], key: Callable[[Any], Any]) -> tuple[Any, ...]:
+    kept = {key(item): item for item in items}
+    return tuple(kept[name] for name in sorted(kept))
+
+
+def _checkpoint(document: CheckpointManifest) -> CheckpointManifest:
+    files = _unique(document.files, lambda file: file.name)
+    names = [file.name for file in files]
+    placed = tuple(
+        attrs.evolve(tensor, file=names[number % len(names)], bytes=tensor.bytes // 4)
+        for number, tensor in enumerate(document.tensors)
+    )
+    tensors = _unique(placed, lambda tensor: (tensor.file, tensor.name))
+    index = document.index and CheckpointIndex(names[-1], document.index.total_size, document.index.agrees)
+    total = sum(tensor.bytes for tensor in tensors)
+    root = root_digest(files)
+    return attrs.evolve(document, files=files, tensors=tensors, index=index, tensor_bytes=total, root=root)
+
+
+def _record(document: EvidenceRecord) -> EvidenceRecord:
+    start, end = sorted((document.interval.start, document.interval.end))
+    if start == end:
+        start, end = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
+    payload, deployment = document.payload, document.deployment
+    kept = [item for item in document.attachments if item.role not in ("requests", "chunk_gaps")]
+    if isinstance(payload, ServingTrial):
+        payload = attrs.evolve(payload, duration_ns=1 + payload.duration_ns % 10**9)
+        first = document.attachments[0] if document.attachments else None
+        kept += [_table(role, first) for role in ("requests", "chunk_gaps")]
+    elif isinstance(payload, CheckpointDigest):
+        deployment = attrs.evolve(deployment, checkpoint_root=payload.root)
+    engine = None if document.engine_start is None else min(document.engine_start, end)
+    return EvidenceRecord(
+        type=payload.type, plan=document.plan, deployment=deployment, collector=document.collector,
+        interval=Interval(start, end), engine_start=engine, payload=payload, attachments=tuple(kept),
+    )  # fmt: skip
+
+
+def _table(role: str, like: Any) -> Any:
+    from moeplan.model.evidence import Attachment
+
+    size, digest = (like.size, like.digest) if like is not None else (0, "sha256:" + "0" * 64)
+    return Attachment(role, f"attachments/{role}.parquet", role, "application/vnd.apache.parquet", size, digest)
+
+
+def _run(document: RunManifest) -> RunManifest:
+    trials = tuple(attrs.evolve(trial, number=number + 1) for number, trial in enumerate(document.trials))
+    return attrs.evolve(document, trials=trials)
+
+
+def _policy(document: Policy) -> Policy:
+    signers = _unique(_unique(document.signers, lambda s: s.id), lambda s: s.fingerprint)
+    binding = _unique(document.least_binding, lambda item: item.gate)
+    return attrs.evolve(
+        document, signers=signers, least_binding=binding, waivers=_unique(document.waivers, lambda w: w.criterion)
+    )
+
+
+def _bundle(document: EvidenceBundle) -> EvidenceBundle:
+    plan = attrs.evolve(document.files[0], path="plan.json")
+    files = _unique((*document.files, plan), lambda file: file.path.casefold())
+    fitted = tuple(attrs.evolve(file, role=_role(file)) for file in files)
+    return EvidenceBundle(files=_unique(fitted, lambda file: file.path))
+
+
+def _role(file: InventoryFile) -> str:
+    if file.path.startswith("evidence/"):
+        return "run_manifest" if file.size % 2 else "evidence"
+    return "attachment" if file.path.startswith("attachments/") else file.path.removesuffix(".json")
+
+
+def _plan(document: Plan) -> Plan:
+    gates = []
+    for number, gate in enumerate(document.validation_gates):
+        criteria = tuple(attrs.evolve(c, id=f"c-{number}-{index}") for index, c in enumerate(gate.criteria))
+        gates.append(attrs.evolve(gate, id=GATE_IDS[number], order=number + 1, criteria=criteria))
+    return attrs.evolve(document, validation_gates=tuple(gates))
+
+
+def _registry(document: Registry) -> Registry:
+    sources = document.sources or (Source("s", "https://example.org/", "Example", None),)
+    sources = tuple(attrs.evolve(source, id=f"s-{number}") for number, source in enumerate(sources))
+    models = tuple(_named(m, number, repository=f"example/r-{number}") for number, m in enumerate(document.models))
+    hardware = tuple(_named(h, number) for number, h in enumerate(document.hardware))
+    compatibility = tuple(
+        attrs.evolve(record, id=f"c-{number}", model=models[0].id, hardware=hardware[0].id, runtime=f"r-{number}")
+        for number, record in enumerate(document.compatibility)
+        if models and hardware
+    )
+    moved = attrs.evolve(document, sources=sources, models=models, hardware=hardware, compatibility=compatibility)
+    return _sourced(moved)  # type: ignore[no-any-return]
+
+
+def _named(item: Any, number: int, **rest: Any) -> Any:
+    aliases = tuple(f"{number} alias {index}" for index, _alias in enumerate(item.aliases))
+    return attrs.evolve(item, id=f"i-{number}", name=f"{number} {item.name[:100]}", aliases=aliases, **rest)
+
+
+def _sourced(value: Any) -> Any:
+    """Let every provenance lead to the first source."""
+    if isinstance(value, Provenance):
+        return attrs.evolve(value, source="s-0")
+    if isinstance(value, tuple):
+        return tuple(_sourced(item) for item in value)
+    if attrs.has(type(value)):
+        fields = [field.name for field in attrs.fields(type(value)) if field.init]
+        return attrs.evolve(value, **{name: _sourced(getattr(value, name)) for name in fields})
+    return value
+
+
+_REPAIRS: dict[type, Callable[[Any], Any]] = {
+    CheckpointManifest: _checkpoint,
+    EvidenceRecord: _record,
+    RunManifest: _run,
+    Policy: _policy,
+    EvidenceBundle: _bundle,
+    Plan: _plan,
+    Registry: _registry,
+}
