@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.deployment import Deployment, RuntimeIdentity
+from moeplan.model.deployment import Deployment
 from moeplan.model.evidence import CheckpointDigest, Collector, EvidenceRecord, Interval
 from moeplan.wire.documents import identify
 
@@ -15,7 +15,7 @@ def make_record(
     *,
     plan: str,
     node: str,
-    runtime: RuntimeIdentity,
+    deployment: Deployment,
     interval: Interval,
     version: str,
 ) -> EvidenceRecord:
@@ -28,7 +28,7 @@ def make_record(
         manifest: what the hashing gave.
         plan: identity of the plan.
         node: a pseudonym of the node whose mount was read.
-        runtime: the runtime identity this checkpoint is to be served with.
+        deployment: what this checkpoint is to be served with; its root is the manifest's.
         interval: whole seconds that enclose the hashing.
         version: this moeplan's version.
 
@@ -38,16 +38,7 @@ def make_record(
     return EvidenceRecord(
         type="checkpoint_digest",
         plan=plan,
-        deployment=Deployment(
-            checkpoint_root=manifest.root,
-            draft_checkpoint_root=None,
-            runtimes=(runtime,),
-            arguments=None,
-            environment=None,
-            manifest_set=None,
-            nodes=None,
-            accelerators=None,
-        ),
+        deployment=deployment,
         collector=Collector(tool="moeplan", tool_version=version, importer="checkpoint", importer_version=version),
         interval=interval,
         engine_start=None,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
 from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
 
@@ -21,7 +22,7 @@ __all__ = ["EXAMPLE", "add_arguments", "run"]
 
 EXAMPLE = "moeplan checkpoint digest ./tiny-moe -o checkpoint.json"
 
-_RECORD_OPTIONS = ("plan", "node", "runtime_image", "runtime_packages")
+_RECORD_OPTIONS = ("plan", "node", "runtime_image", "runtime_packages", "serving_node", "arguments_file")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     record.add_argument("--record", metavar="FILE", type=Path, help="also write a checkpoint_digest evidence record")
     record.add_argument("--plan", metavar="PLAN", type=Path, help="the plan the record is evidence for")
     record.add_argument("--node", metavar="NAME", help="a pseudonym of the node whose mount is read")
-    runtime = record.add_mutually_exclusive_group()
-    runtime.add_argument("--runtime-image", metavar="DIGEST", help="the OCI image's digest, sha256:…")
-    runtime.add_argument("--runtime-packages", metavar="FILE", type=Path, help="list of the installed distributions")
+    add_runtime(record)
+    add_serving(record)
     verify = actions.add_parser(
         "verify",
         help="name every difference between a manifest and a directory",
@@ -142,11 +142,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
 def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | None]:
     """Return the plan's identity and the runtime identity, read before the long hashing begins."""
     from moeplan.cli.inputs import read_document
-    from moeplan.digest import digest_bytes
-    from moeplan.model.deployment import RuntimeIdentity
     from moeplan.model.plan import Plan
     from moeplan.wire.documents import identify
-    from moeplan.wire.files import read_file
 
     if args.record is None:
         stray = [name for name in _RECORD_OPTIONS if getattr(args, name) is not None]
@@ -160,14 +157,7 @@ def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | Non
     _require(given, "--runtime-image", "--runtime-image DIGEST or --runtime-packages FILE")
     _check_node(args.node)
     plan = read_document(args.plan, Plan)
-    if args.runtime_packages is not None:
-        form, digest = "distributions", digest_bytes(read_file(args.runtime_packages))
-    else:
-        form, digest = "oci_image", args.runtime_image
-    try:
-        return identify(plan), RuntimeIdentity(role="serve", form=form, digest=digest)
-    except InputError as error:
-        raise InputError(*(issue.under("--runtime-image") for issue in error.issues)) from None
+    return identify(plan), runtime_identity(args)
 
 
 def _require(given: bool, option: str, what: str) -> None:
@@ -195,7 +185,7 @@ def _record(
         digested.manifest,
         plan=plan,
         node=args.node,
-        runtime=runtime,
+        deployment=read_deployment(args, digested.manifest.root, runtime),
         interval=interval,
         version=VERSION,
     )

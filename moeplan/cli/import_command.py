@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
 
 if TYPE_CHECKING:
     from moeplan.importers.run import GivenFile, ImportedRun, RunInputs
@@ -16,9 +17,6 @@ EXAMPLE = (
     "--runtime-packages packages.txt --requested-input 128 --requested-output 64 --ignore-eos --concurrency 4 "
     "--warmup-requests 16 --utc-offset +00:00 --metrics before.prom after-1.prom after-2.prom after-3.prom -o imported"
 )
-
-_IMAGE = re.compile(r"(?:[^@\s]+@)?(sha256:[0-9a-f]{64})", re.ASCII)
-_MOST_ARGUMENTS_BYTES = 1 << 20
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,12 +41,8 @@ def _add_files(action: argparse.ArgumentParser) -> None:
     action.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, one a trial, in order")
     action.add_argument("--plan", required=True, metavar="FILE", help="plan, form 1.1.0")
     action.add_argument("--checkpoint", required=True, metavar="FILE", help="manifest of the checkpoint that served")
-    runtime = action.add_mutually_exclusive_group(required=True)
-    runtime.add_argument("--runtime-image", metavar="DIGEST", help="digest of the image that served: sha256:…")
-    runtime.add_argument(
-        "--runtime-packages", metavar="FILE", help="list of the installed packages, where there is no image"
-    )
-    action.add_argument("--arguments-file", metavar="FILE", help="the engine's resolved arguments, one a line")
+    add_runtime(action, required=True)
+    add_serving(action)
     action.add_argument(
         "--metrics",
         nargs="+",
@@ -154,50 +148,11 @@ def _require_range(option: str, value: int | None, least: int) -> None:
 
 def _deployment(args: argparse.Namespace) -> Deployment:
     from moeplan.cli.inputs import read_document
-    from moeplan.digest import digest_bytes
     from moeplan.model.checkpoint import CheckpointManifest
-    from moeplan.model.deployment import Deployment, RuntimeIdentity
-    from moeplan.wire.files import read_file
 
-    if args.runtime_image is not None:
-        runtime = RuntimeIdentity("serve", "oci_image", _image(args.runtime_image))
-    else:
-        runtime = RuntimeIdentity("serve", "distributions", digest_bytes(read_file(args.runtime_packages)))
-    return Deployment(
-        checkpoint_root=read_document(args.checkpoint, CheckpointManifest).root,
-        draft_checkpoint_root=None,
-        runtimes=(runtime,),
-        arguments=_arguments(args.arguments_file) if args.arguments_file is not None else None,
-        environment=None,
-        manifest_set=None,
-        nodes=None,
-        accelerators=None,
-    )
-
-
-def _image(text: str) -> str:
-    from moeplan.errors import InputError, Issue, escape
-
-    match = _IMAGE.fullmatch(text)
-    if match is None:
-        step = "a tag can move; name the digest that was pulled"
-        expected = "sha256: and 64 lower-case hex digits"
-        raise InputError(
-            Issue("--runtime-image", "invalid_digest", "not an image digest", expected, escape(text, 100), step)
-        )
-    return match[1]
-
-
-def _arguments(path: str) -> tuple[str, ...]:
-    from moeplan.errors import InputError, Issue, escape
-    from moeplan.wire.files import read_file
-
-    try:
-        text = read_file(path, max_bytes=_MOST_ARGUMENTS_BYTES).decode("utf-8")
-    except UnicodeDecodeError as error:
-        where = escape(path, 400)
-        raise InputError(Issue(where, "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")) from None
-    return tuple(line for line in text.splitlines() if line)
+    runtime = runtime_identity(args)
+    assert runtime is not None, "one of the two options is required"
+    return read_deployment(args, read_document(args.checkpoint, CheckpointManifest).root, runtime)
 
 
 def _show(made: ImportedRun, as_json: bool) -> None:

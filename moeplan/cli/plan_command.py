@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from moeplan.cli.deployment_options import add_runtime, runtime_identity
 from moeplan.cli.output import emit_bytes, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
 
 if TYPE_CHECKING:
-    from moeplan.model.deployment import DeploymentSpec, RuntimeIdentity
+    from moeplan.model.deployment import DeploymentSpec
     from moeplan.model.plan import CheckpointRef, Plan, Scenario
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -56,7 +57,6 @@ _PATHS = {
     "pipelineParallelSize": "--pipeline-parallel-size",
     "dataParallelSize": "--data-parallel-size",
     "expertParallelSize": "--expert-parallel-size",
-    "digest": "--runtime-image",
 }
 """Option by the attribute whose value it sets, for messages."""
 
@@ -75,10 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for word in _PARALLEL:
         deployment.add_argument(f"--{word}-parallel-size", metavar="N", help=f"{word}-parallel size of the engine")
     deployment.add_argument("--precision", metavar="NAME", help="precision of the weights as served, such as fp8")
-    deployment.add_argument("--runtime-image", metavar="DIGEST", help="the OCI image's digest, sha256:…")
-    deployment.add_argument(
-        "--runtime-packages", metavar="FILE", help="list of the installed distributions, or its digest sha256:…"
-    )
+    add_runtime(deployment)
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="checkpoint manifest whose exact tensor bytes replace the registry's"
     )
@@ -197,43 +194,16 @@ def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:
         None if getattr(args, name) is None else parse_integer("--" + name.replace("_", "-"), getattr(args, name))
         for name in names
     ]
-    return DeploymentSpec(None, Parallelism(*sizes), args.precision, None, (RoleSpec("serve", _runtime(args)),))
-
-
-def _runtime(args: argparse.Namespace) -> RuntimeIdentity | None:
-    from moeplan.model.deployment import RuntimeIdentity
-
-    if args.runtime_packages is None:
-        return None if args.runtime_image is None else RuntimeIdentity("serve", "oci_image", args.runtime_image)
-    if args.runtime_image is not None:
-        _refuse("--runtime-packages", "usage", "both --runtime-image and --runtime-packages given", "one of them")
-    if args.runtime_packages.startswith("sha256:"):
-        try:
-            return RuntimeIdentity("serve", "distributions", args.runtime_packages)
-        except InputError as error:
-            _refuse(
-                "--runtime-packages",
-                "invalid_value",
-                "not a digest",
-                str(error.issues[0].expected),
-                args.runtime_packages,
-            )
-    from moeplan.digest import digest_bytes
-    from moeplan.wire.files import read_file
-
-    return RuntimeIdentity("serve", "distributions", digest_bytes(read_file(args.runtime_packages)))
+    return DeploymentSpec(None, Parallelism(*sizes), args.precision, None, (RoleSpec("serve", runtime_identity(args)),))
 
 
 def _checkpoint(path: str) -> CheckpointRef:
+    from moeplan.cli.inputs import read_document
     from moeplan.model.checkpoint import CheckpointManifest
     from moeplan.model.plan import CheckpointRef
-    from moeplan.wire.documents import dump_document, identify, load_document
-    from moeplan.wire.files import read_file
+    from moeplan.wire.documents import identify
 
-    data = read_file(path)
-    manifest = load_document(data, CheckpointManifest, source=escape(path, 400))
-    if data != dump_document(manifest):
-        note(f"{escape(path, 400)}: not in a document's one form; identified by the form's digest")
+    manifest = read_document(path, CheckpointManifest)
     return CheckpointRef(identify(manifest), manifest.root, manifest.tensor_bytes)
 
 

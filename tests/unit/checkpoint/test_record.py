@@ -8,7 +8,7 @@ import pytest
 from moeplan.checkpoint.manifest import digest_checkpoint
 from moeplan.checkpoint.record import make_record
 from moeplan.errors import InputError
-from moeplan.model.deployment import RuntimeIdentity
+from moeplan.model.deployment import Deployment, RuntimeIdentity
 from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval
 from moeplan.wire.documents import dump_document, load_document
 from tests.unit.checkpoint.made import small_checkpoint
@@ -20,7 +20,8 @@ INTERVAL = Interval(start="2026-11-30T17:29:49Z", end="2026-11-30T17:29:51Z")
 def made(folder: Path, node: str = "node-1") -> EvidenceRecord:
     manifest = digest_checkpoint(folder).manifest
     plan = "sha256:" + "2" * 64
-    return make_record(manifest, plan=plan, node=node, runtime=RUNTIME, interval=INTERVAL, version="1.2.3")
+    deployment = Deployment(manifest.root, None, (RUNTIME,), None, None, None, ("node-1", "node-2"), None)
+    return make_record(manifest, plan=plan, node=node, deployment=deployment, interval=INTERVAL, version="1.2.3")
 
 
 def test_says_what_was_hashed_where_and_when(tmp_path: Path) -> None:
@@ -34,7 +35,7 @@ def test_says_what_was_hashed_where_and_when(tmp_path: Path) -> None:
     assert record.payload.file_count == 4
     assert record.payload.total_bytes == sum(path.stat().st_size for path in folder.iterdir())
     assert record.deployment.runtimes == (RUNTIME,)
-    assert record.deployment.nodes is None
+    assert record.deployment.nodes == ("node-1", "node-2")
     assert (record.collector.tool, record.collector.importer) == ("moeplan", "checkpoint")
     assert record.collector.tool_version == record.collector.importer_version == "1.2.3"
     assert record.attachments == ()

@@ -1,0 +1,111 @@
+"""Options that say what serves: runtime identity, nodes, arguments. One meaning in every command that has them."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING
+
+from moeplan.errors import InputError, Issue, escape
+
+if TYPE_CHECKING:
+    from moeplan.model.deployment import Deployment, RuntimeIdentity
+
+__all__ = ["add_runtime", "add_serving", "read_deployment", "runtime_identity"]
+
+_DIGEST = r"sha256:[0-9a-f]{64}"
+_IMAGE = re.compile(rf"(?:[^@\s]+@)?({_DIGEST})", re.ASCII)
+_MOST_ARGUMENTS_BYTES = 1 << 20
+
+
+def add_runtime(parser: argparse._ActionsContainer, *, required: bool = False) -> None:
+    """Add ``--runtime-image`` and ``--runtime-packages``, of which one may be given."""
+    runtime = parser.add_mutually_exclusive_group(required=required)
+    runtime.add_argument("--runtime-image", metavar="DIGEST", help="the OCI image's digest: sha256:… or name@sha256:…")
+    runtime.add_argument(
+        "--runtime-packages", metavar="FILE", help="list of the installed distributions, or its digest sha256:…"
+    )
+
+
+def runtime_identity(args: argparse.Namespace) -> RuntimeIdentity | None:
+    """Return the runtime identity of role ``serve``, None where neither option was given.
+
+    Raises:
+        InputError: not a digest; a tag can move, so it is none.
+    """
+    from moeplan.model.deployment import RuntimeIdentity
+
+    if args.runtime_image is not None:
+        match = _IMAGE.fullmatch(args.runtime_image)
+        if match is None:
+            raise InputError(
+                Issue(
+                    "--runtime-image",
+                    "invalid_digest",
+                    "not an image digest",
+                    "sha256: and 64 lower-case hex digits",
+                    escape(repr(args.runtime_image), 100),
+                    "a tag can move; name the digest that was pulled",
+                )
+            )
+        return RuntimeIdentity("serve", "oci_image", match[1])
+    if args.runtime_packages is None:
+        return None
+    if re.fullmatch(_DIGEST, args.runtime_packages):
+        return RuntimeIdentity("serve", "distributions", args.runtime_packages)
+    from moeplan.digest import digest_bytes
+    from moeplan.wire.files import read_file
+
+    return RuntimeIdentity("serve", "distributions", digest_bytes(read_file(args.runtime_packages)))
+
+
+def add_serving(parser: argparse._ActionsContainer) -> None:
+    """Add what else identifies the deployment: its nodes and the engine's arguments."""
+    parser.add_argument(
+        "--serving-node",
+        action="append",
+        metavar="NAME",
+        help="pseudonym of a node that serves; once for each node of the deployment",
+    )
+    parser.add_argument("--arguments-file", metavar="FILE", help="the engine's resolved arguments, one a line")
+
+
+def read_deployment(args: argparse.Namespace, checkpoint_root: str, runtime: RuntimeIdentity) -> Deployment:
+    """Return the deployment that the options describe. Records of one deployment must be made with the same ones.
+
+    Raises:
+        InputError: a node's name or an argument is malformed.
+    """
+    from moeplan.model.deployment import Deployment
+
+    try:
+        return Deployment(
+            checkpoint_root=checkpoint_root,
+            draft_checkpoint_root=None,
+            runtimes=(runtime,),
+            arguments=None if args.arguments_file is None else _arguments(args.arguments_file),
+            environment=None,
+            manifest_set=None,
+            nodes=None if args.serving_node is None else tuple(sorted(set(args.serving_node))),
+            accelerators=None,
+        )
+    except InputError as error:
+        option = {"$.nodes": "--serving-node", "$.arguments": "--arguments-file"}
+        raise InputError(
+            *(
+                Issue(option.get(i.path.split("[")[0], i.path), i.code, i.message, i.expected, i.got, i.next)
+                for i in error.issues
+            )
+        ) from None
+
+
+def _arguments(path: str) -> tuple[str, ...]:
+    from moeplan.wire.files import read_file
+
+    try:
+        text = read_file(path, max_bytes=_MOST_ARGUMENTS_BYTES).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            Issue(escape(path, 400), "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")
+        ) from None
+    return tuple(line for line in text.splitlines() if line)
