@@ -1,0 +1,39 @@
+"""The catalogues against the plan: every criterion's metric is defined, with the criterion's unit."""
+
+from __future__ import annotations
+
+from moeplan.catalogue.gates import GATES
+from moeplan.catalogue.metrics import METRICS
+from moeplan.catalogue.registries import load_registry
+from moeplan.model.plan import GATE_IDS, Scenario
+from moeplan.planning.builder import plan
+
+CRITERIA = [
+    criterion
+    for availability in ("single", "ha")
+    for gate in plan(load_registry(), Scenario("kimi-k3", "h200", 16, availability=availability)).validation_gates
+    for criterion in gate.criteria
+]
+
+
+def test_every_criterion_has_its_metric_in_its_unit() -> None:
+    for criterion in CRITERIA:
+        assert METRICS[criterion.metric].unit == criterion.unit, criterion.id
+
+
+def test_no_metric_is_without_a_criterion() -> None:
+    assert set(METRICS) == {criterion.metric for criterion in CRITERIA}
+    assert len(METRICS) == 28
+
+
+def test_metrics_say_everything() -> None:
+    for name, metric in METRICS.items():
+        assert name == metric.id
+        for text in (metric.title, metric.definition, metric.computation, metric.independence, metric.source):
+            assert text.strip() == text != ""
+            assert "\n" not in text
+
+
+def test_gates_stand_in_order() -> None:
+    assert tuple(GATES) == GATE_IDS
+    assert [len(gate.required_evidence) for gate in GATES.values()] == [3] * 7
