@@ -60,10 +60,15 @@ def run(args: argparse.Namespace) -> int:
 def _create(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
     from moeplan.bundle.create import create_bundle
     from moeplan.cli.output import note
+    from moeplan.model.checkpoint import CheckpointManifest
+    from moeplan.model.plan import Plan
+    from moeplan.model.registry import Registry
+    from moeplan.wire.documents import size_cap
     from moeplan.wire.files import read_file
 
-    given = {name: getattr(args, name) for name in ("plan", "checkpoint", "registry")}
-    heads = {name: read_file(path) for name, path in given.items() if path is not None}
+    kinds: dict[str, type] = {"plan": Plan, "checkpoint": CheckpointManifest, "registry": Registry}
+    given = [(name, getattr(args, name), cls) for name, cls in kinds.items()]
+    heads = {name: read_file(path, max_bytes=size_cap(cls)) for name, path, cls in given if path is not None}
     inventory = create_bundle(args.out, **heads, evidence=[Path(item) for item in args.evidence], note=note)
     return inventory, args.out
 

@@ -30,19 +30,11 @@ def test_round_trip(cls: type, data: st.DataObject) -> None:
     assert dump_document(again) == written
     assert identify(again) == identify(document)
     require_canonical(written, again)
-
-
-@pytest.mark.parametrize("cls", DOCUMENTS, ids=lambda cls: cls.__name__)
-@_SETTINGS
-@given(data=st.data())
-def test_another_layout_is_the_same_document_but_not_the_one_form(cls: type, data: st.DataObject) -> None:
-    document: object = data.draw(documents(cls))
-    written = dump_document(document)
     other = json.dumps(_reversed(json.loads(written)), indent=data.draw(st.integers(0, 3))).encode()
-    again: object = load_document(other, cls)
-    assert again == document
+    relaid: object = load_document(other, cls)
+    assert relaid == document
     with pytest.raises(InputError) as caught:
-        require_canonical(other, again)
+        require_canonical(other, relaid)
     assert caught.value.issues[0].code == "not_canonical"
 
 
