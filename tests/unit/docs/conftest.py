@@ -11,7 +11,7 @@ from tests.unit.docs.pages import ROOT
 
 
 @pytest.fixture
-def workplace(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path) -> Path:
     """Return a directory that looks like the repository's root and may be written to."""
     for name in ("demo", "evidence", "schemas"):
         (tmp_path / name).symlink_to(ROOT / name)

@@ -21,9 +21,9 @@ _TOOLS = ("jq", "openssl", "sha256sum", "base64", "cmp")
 
 @pytest.mark.parametrize("page", _PYTHON, ids=lambda page: page.name)
 def test_python_blocks_run_and_print_what_the_page_shows(
-    page: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch
+    page: Path, checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(workplace)
+    monkeypatch.chdir(checkout)
     namespace: dict[str, Any] = {"__name__": page.stem}
     listed = blocks(page)
     for number, block in enumerate(listed):
@@ -43,18 +43,18 @@ def _output_after(listed: list[Block], number: int) -> list[str]:
 
 
 @pytest.mark.parametrize("page", _CONSOLE, ids=lambda page: page.name)
-def test_console_blocks_run_and_print_what_the_page_shows(page: Path, workplace: Path) -> None:
+def test_console_blocks_run_and_print_what_the_page_shows(page: Path, checkout: Path) -> None:
     missing = [tool for tool in _TOOLS if shutil.which(tool) is None]
     if missing:
         pytest.skip(f"the page's commands need {', '.join(missing)}")
-    environment = {**os.environ, "PATH": f"{workplace / 'bin'}:{os.environ['PATH']}", "COLUMNS": "80"}
+    environment = {**os.environ, "PATH": f"{checkout / 'bin'}:{os.environ['PATH']}", "COLUMNS": "80"}
     for block in blocks(page):
         if block.info != "console run":
             continue
         for step in steps(block):
             done = subprocess.run(
                 ["bash", "-o", "pipefail", "-c", step.command],
-                cwd=workplace,
+                cwd=checkout,
                 env=environment,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
