@@ -38,25 +38,24 @@ def runtime_identity(args: argparse.Namespace) -> RuntimeIdentity | None:
     if args.runtime_image is not None:
         match = _IMAGE.fullmatch(args.runtime_image)
         if match is None:
-            raise InputError(
-                Issue(
-                    "--runtime-image",
-                    "invalid_digest",
-                    "not an image digest",
-                    "sha256: and 64 lower-case hex digits",
-                    escape(repr(args.runtime_image), 100),
-                    "a tag can move; name the digest that was pulled",
-                )
-            )
+            step = "a tag can move; name the digest that was pulled"
+            raise _no_digest("--runtime-image", args.runtime_image, step)
         return RuntimeIdentity("serve", "oci_image", match[1])
     if args.runtime_packages is None:
         return None
     if re.fullmatch(_DIGEST, args.runtime_packages):
         return RuntimeIdentity("serve", "distributions", args.runtime_packages)
+    if args.runtime_packages.startswith("sha256:"):
+        raise _no_digest("--runtime-packages", args.runtime_packages, "or give the file itself")
     from moeplan.digest import digest_bytes
     from moeplan.wire.files import read_file
 
     return RuntimeIdentity("serve", "distributions", digest_bytes(read_file(args.runtime_packages)))
+
+
+def _no_digest(option: str, got: str, step: str) -> InputError:
+    expected = "sha256: and 64 lower-case hex digits"
+    return InputError(Issue(option, "invalid_digest", "not a digest", expected, escape(repr(got), 100), step))
 
 
 def add_serving(parser: argparse._ActionsContainer) -> None:
