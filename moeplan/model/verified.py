@@ -20,7 +20,7 @@ __all__ = ["EvidenceSet", "Inspection", "VerifiedRecord", "VerifiedRun", "Verifi
 
 @attrs.frozen
 class VerifiedSigner:
-    """A signer whose signature was verified. Key signatures carry no verified time; the trust issue adds it."""
+    """A signer whose signature was verified. Key signatures carry no verified time."""
 
     id: str
     fingerprint: str
