@@ -35,7 +35,7 @@ INDEX_PREDICATE = "https://moeplan.dev/attestation/index/v1"
 """An evidence bundle as packed, signed by who packed it. Subject: ``bundle.json``."""
 
 VERDICT_PREDICATE = "https://moeplan.dev/attestation/verdict/v1"
-"""A readiness verdict, signed by who issued it. Subjects: images, manifest set, checkpoint root."""
+"""A readiness verdict, signed by who issued it. Subjects: the plan, the checkpoint root, the runtime identities."""
 
 _KEYS = {"_type", "subject", "predicateType", "predicate"}
 _HEX = re.compile(r"[0-9a-f]{64}")
