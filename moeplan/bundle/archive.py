@@ -39,7 +39,7 @@ class TarSource:
         self._descriptor = self._stream.fileno()
         try:
             status = os.fstat(self._descriptor)
-            self._length, self._mtime_ns = status.st_size, status.st_mtime_ns
+            self._length, self._times = status.st_size, (status.st_mtime_ns, status.st_ctime_ns)
             self._files = self._scan()
         except BaseException:
             self._stream.close()
@@ -112,7 +112,8 @@ class TarSource:
             at, left = at + len(chunk), left - len(chunk)
             yield chunk
         status = os.fstat(self._descriptor)
-        if left or (status.st_size, status.st_mtime_ns) != (self._length, self._mtime_ns):
+        times = (status.st_mtime_ns, status.st_ctime_ns)
+        if left or (status.st_size, times) != (self._length, self._times):
             message = "archive changed after it was opened"
             hint = "stop what writes to it and run again"
             raise StoreError(Issue(self.where, "changed_while_read", message, "a file at rest", next=hint))

@@ -35,16 +35,20 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @attrs.frozen
 class _Seen:
-    """What the walk saw of a file; a later read must find the same."""
+    """What the walk saw of a file; a later read must find the same.
+
+    The change time is among it because, unlike the modification time, whoever writes cannot set it back.
+    """
 
     device: int
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int
 
     @classmethod
     def of(cls, found: os.stat_result) -> _Seen:
-        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 class DirectorySource:
@@ -140,6 +144,8 @@ class DirectorySource:
                         raise self._changed(path)
                     left -= len(chunk)
                     yield chunk
+                if _Seen.of(os.fstat(stream.fileno())) != seen:
+                    raise self._changed(path)
         except StoreError as error:
             raise StoreError(*(attrs.evolve(issue, path=escape(path, 400)) for issue in error.issues)) from None
 

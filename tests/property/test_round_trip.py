@@ -15,7 +15,7 @@ from moeplan.wire.schemas import check_schema, head_of
 from tests.property.documents import documents
 
 _SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

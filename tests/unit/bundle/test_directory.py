@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -144,11 +145,18 @@ def _touch(root: Path) -> None:
     os.utime(root / "d" / "a", ns=(1, 1))
 
 
-@pytest.mark.parametrize("change", [_grow, _replace, _touch])
+def _set_back(root: Path) -> None:
+    before = (root / "d" / "a").stat()
+    (root / "d" / "a").write_bytes(b"321")
+    os.utime(root / "d" / "a", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+@pytest.mark.parametrize("change", [_grow, _replace, _touch, _set_back])
 def test_a_change_after_the_walk_is_noticed(tmp_path: Path, change: Callable[[Path], None]) -> None:
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / "a").write_bytes(b"123")
     with DirectorySource(tmp_path) as source:
+        time.sleep(0.02)  # longer than a tick of the file system's clock
         change(tmp_path)
         with pytest.raises(StoreError) as caught:
             source.read("d/a")
