@@ -19,7 +19,7 @@ from moeplan.auditing.steps import Steps
 from moeplan.bundle.inventory import check_inventory, load_inventory
 from moeplan.bundle.source import ATTESTATIONS, BUNDLE_FILE, BundleSource, open_source
 from moeplan.digest import digest_bytes
-from moeplan.errors import Issue, VerificationError
+from moeplan.errors import InputError, Issue, VerificationError
 from moeplan.model.attestation import IndexPredicate
 from moeplan.model.evidence import EvidenceRecord, RunManifest
 from moeplan.model.inventory import EvidenceBundle
@@ -113,7 +113,7 @@ def inspect_evidence_bundle(path: Path | str) -> Inspection:
 def _policy(policy: Policy) -> tuple[TrustedKeys, str]:
     keys = trusted_keys(policy)
     if not keys.keys:
-        raise VerificationError(
+        raise InputError(
             Issue(
                 "policy: $.signers",
                 "no_signers",

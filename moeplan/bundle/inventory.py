@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from moeplan.bundle.container import ATTESTATIONS, BUNDLE_FILE, BundleSource
 from moeplan.digest import digest_chunks
 from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
+from moeplan.signing.sigstore_bundle import is_attestation_name
 from moeplan.wire.documents import load_document, require_canonical
 
 __all__ = ["check_inventory", "load_inventory"]
-
-_ATTESTATION = re.compile(
-    r"attestations/(evidence|runlog|index|verdict)-[0-9a-f]{16}-(0|[1-9][0-9]{0,5})\.sigstore\.json"
-)
 
 
 def load_inventory(source: BundleSource) -> tuple[EvidenceBundle, bytes]:
@@ -54,7 +50,7 @@ def _misplaced(source: BundleSource, inventory: EvidenceBundle) -> Iterator[Issu
     listed = {file.path for file in inventory.files}
     for path in source.paths():
         if path.startswith(ATTESTATIONS):
-            if not _ATTESTATION.fullmatch(path):
+            if not is_attestation_name(path.removeprefix(ATTESTATIONS)):
                 wanted = "attestations/KIND-HEX16-N.sigstore.json"
                 yield Issue(escape(path, 600), "inventory_attestation", "not the name of an attestation", wanted)
         elif path != BUNDLE_FILE and path not in listed:

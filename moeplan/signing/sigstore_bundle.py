@@ -28,6 +28,7 @@ __all__ = [
     "AttestationName",
     "Sealed",
     "attestation_name",
+    "is_attestation_name",
     "open_sealed",
     "parse_attestation_name",
     "seal",
@@ -43,7 +44,7 @@ ATTESTATION_KINDS = ("evidence", "runlog", "index", "verdict")
 MAX_ATTESTATION_BYTES = 2 * MAX_BYTES
 """Largest attestation read, in bytes: a payload of the largest document's size in base64."""
 
-_NAME = re.compile(r"(evidence|runlog|index|verdict)-([0-9a-f]{16})-([1-9][0-9]{0,5})\.sigstore\.json")
+_NAME = re.compile(r"(evidence|runlog|index|verdict)-([0-9a-f]{16})-([1-9][0-9]{0,3})\.sigstore\.json")
 
 
 @attrs.frozen
@@ -164,9 +165,14 @@ def attestation_name(kind: str, payload: bytes, n: int) -> str:
     """
     name = str(AttestationName(kind, hex_of(digest_bytes(payload))[:16], n))
     if _NAME.fullmatch(name) is None:
-        expected = f"one of {', '.join(ATTESTATION_KINDS)}, and a number from 1 to 999999"
+        expected = f"one of {', '.join(ATTESTATION_KINDS)}, and a number from 1 to 9999"
         raise InputError(Issue("$", "attestation_name", "no attestation name", expected, escape(name)))
     return name
+
+
+def is_attestation_name(name: str) -> bool:
+    """Return whether a file name (without a folder) is that of an attestation."""
+    return _NAME.fullmatch(name) is not None
 
 
 def parse_attestation_name(name: str) -> AttestationName:

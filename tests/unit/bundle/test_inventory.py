@@ -101,7 +101,7 @@ def test_only_attestations_stand_under_attestations(bundle: Path, name: str) -> 
 
 @pytest.mark.parametrize("kind", ["evidence", "runlog", "index", "verdict"])
 def test_each_kind_of_attestation_may_stand(bundle: Path, kind: str) -> None:
-    _attest(bundle, f"{kind}-0123456789abcdef-0.sigstore.json")
+    _attest(bundle, f"{kind}-0123456789abcdef-1.sigstore.json")
     assert _check(bundle) == []
 
 
