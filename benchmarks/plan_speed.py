@@ -50,7 +50,7 @@ def write_input(path: Path, lines: int, wild: bool) -> None:
     draw = random.Random(1)
     with path.open("w", encoding="utf-8") as stream:
         for _ in range(lines):
-            scenario = {"model": draw.choice(MODELS), "hardware": draw.choice(HARDWARE)}
+            scenario: dict[str, Any] = {"model": draw.choice(MODELS), "hardware": draw.choice(HARDWARE)}
             scenario |= {key: draw.choice(values) for key, values in GRID.items()}
             if wild:
                 scenario |= {key: draw.randint(1, most) for key, most in RANGES.items()}

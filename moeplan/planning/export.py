@@ -39,7 +39,6 @@ _KEPT = 4096
 
 Part = TypeVar("Part")
 
-_ordered = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 _WORDS: dict[Any, str] = {None: "null", True: "true", False: "false"}
 
@@ -69,7 +68,7 @@ def plan_bytes(plan: Plan, form: str = "1.1.0", *, envelope: bool = False) -> by
     if form == "1.0.0":
         text = _text_1_0_0(plan)
         if envelope:
-            text = f'{{"apiVersion":"v1","registryVersion":{_ordered(plan.registry.version)},"plan":{text}}}'
+            text = f'{{"apiVersion":"v1","registryVersion":{_quote(plan.registry.version)},"plan":{text}}}'
         return (text + "\n").encode()
     if envelope:
         raise InputError(
@@ -85,49 +84,22 @@ def plan_value_1_0_0(plan: Plan) -> dict[str, Any]:
 
 
 def _text_1_0_0(plan: Plan) -> str:
-    artifact, target, workload = plan.artifact, plan.target, plan.workload
-    head = {
-        "schemaVersion": "1.0.0",
-        "kind": plan.kind,
-        "scenarioKey": plan.scenario_key,
-        "artifact": {
-            "modelId": artifact.model_id,
-            "modelName": artifact.model_name,
-            "repository": artifact.repository,
-            "revision": artifact.revision,
-            "manifestUrl": artifact.manifest_url,
-        },
-        "target": {
-            "hardwareId": target.hardware_id,
-            "hardwareName": target.hardware_name,
-            "runtime": target.runtime,
-            "requestedAccelerators": target.requested_accelerators,
-            "acceleratorsPerNode": target.accelerators_per_node,
-            "reserveBasisPoints": target.reserve_basis_points,
-        },
-        "workload": {
-            "inputTokens": workload.input_tokens,
-            "outputTokens": workload.output_tokens,
-            "concurrency": workload.concurrency,
-            "targetTtftMs": workload.target_ttft_ms,
-            "targetInterTokenMs": workload.target_inter_token_ms,
-            "availability": workload.availability,
-        },
-    }
-    gates = ",".join([_kept(gate, "1.0.0", _gate_1_0_0) for gate in plan.validation_gates])
-    tail = {
-        "nextAction": {"code": plan.next_action.code, "summary": plan.next_action.summary},
-        "reproducibility": {
-            "cli": plan.reproducibility.cli,
-            "apiPath": plan.reproducibility.api_path,
-            "assumptions": plan.reproducibility.assumptions,
-        },
-    }
+    target, again = plan.target, plan.reproducibility
+    gates = ",".join([_kept(gate, "1.0.0", _gate) for gate in plan.validation_gates])
     return (
-        f'{_ordered(head)[:-1]},"evidencePolicy":{_kept(plan.evidence_policy, "1.0.0", _evidence_policy)},'
-        f'"readiness":{_kept(plan.readiness, "1.0.0", _readiness)},'
-        f'"dimensions":{_kept(plan.dimensions, "1.0.0", _dimensions)},"risks":{_ordered(plan.risks)},'
-        f'"validationGates":[{gates}],{_ordered(tail)[1:]}'
+        f'{{"schemaVersion":"1.0.0","kind":{_quote(plan.kind)},"scenarioKey":{_quote(plan.scenario_key)}'
+        f',"artifact":{_kept(plan.artifact, "1.0.0", _artifact)}'
+        f',"target":{{"hardwareId":{_quote(target.hardware_id)},"hardwareName":{_quote(target.hardware_name)}'
+        f',"runtime":{_quote(target.runtime)},"requestedAccelerators":{target.requested_accelerators}'
+        f',"acceleratorsPerNode":{target.accelerators_per_node},"reserveBasisPoints":{target.reserve_basis_points}}}'
+        f',"workload":{_kept(plan.workload, "1.0.0", _workload)}'
+        f',"evidencePolicy":{_kept(plan.evidence_policy, "1.0.0", _evidence_policy)}'
+        f',"readiness":{_kept(plan.readiness, "1.0.0", _readiness)}'
+        f',"dimensions":{_kept(plan.dimensions, "1.0.0", _dimensions)},"risks":{_list(plan.risks)}'
+        f',"validationGates":[{gates}]'
+        f',"nextAction":{{"code":{_quote(plan.next_action.code)},"summary":{_quote(plan.next_action.summary)}}}'
+        f',"reproducibility":{{"cli":{_quote(again.cli)},"apiPath":{_quote(again.api_path)}'
+        f',"assumptions":{_kept(again.assumptions, "1.0.0", _list)}}}}}'
     )
 
 
@@ -142,52 +114,61 @@ def _kept(part: Part, form: str, render: Callable[[Part], str]) -> str:
     return found[1]
 
 
+def _list(texts: tuple[str, ...]) -> str:
+    return "[" + ",".join([_quote(text) for text in texts]) + "]"
+
+
+def _artifact(part: Artifact) -> str:
+    url = "null" if part.manifest_url is None else _quote(part.manifest_url)
+    return (
+        f'{{"modelId":{_quote(part.model_id)},"modelName":{_quote(part.model_name)}'
+        f',"repository":{_quote(part.repository)},"revision":{_quote(part.revision)},"manifestUrl":{url}}}'
+    )
+
+
+def _workload(part: Workload) -> str:
+    return (
+        f'{{"inputTokens":{part.input_tokens},"outputTokens":{part.output_tokens},"concurrency":{part.concurrency}'
+        f',"targetTtftMs":{part.target_ttft_ms},"targetInterTokenMs":{part.target_inter_token_ms}'
+        f',"availability":{_quote(part.availability)}}}'
+    )
+
+
 def _evidence_policy(part: EvidencePolicy) -> str:
-    return _ordered(
-        {
-            "resultClass": part.result_class,
-            "measuredPerformanceAvailable": part.measured_performance_available,
-            "statement": part.statement,
-        }
+    return (
+        f'{{"resultClass":{_quote(part.result_class)}'
+        f',"measuredPerformanceAvailable":{_WORDS[part.measured_performance_available]}'
+        f',"statement":{_quote(part.statement)}}}'
     )
 
 
 def _readiness(part: Readiness) -> str:
-    return _ordered(
-        {
-            "status": part.status,
-            "reason": part.reason,
-            "staticResidency": part.static_residency,
-            "runtimeCompatibility": part.runtime_compatibility,
-        }
+    return (
+        f'{{"status":{_quote(part.status)},"reason":{_quote(part.reason)}'
+        f',"staticResidency":{_quote(part.static_residency)}'
+        f',"runtimeCompatibility":{_quote(part.runtime_compatibility)}}}'
     )
 
 
 def _dimensions(part: Dimensions) -> str:
-    return _ordered({name: _dimension(getattr(part, name)) for name in ("load", "run", "scale", "economics")})
+    return (
+        f'{{"load":{_dimension(part.load)},"run":{_kept(part.run, "1.0.0", _dimension)}'
+        f',"scale":{_kept(part.scale, "1.0.0", _dimension)},"economics":{_kept(part.economics, "1.0.0", _dimension)}}}'
+    )
 
 
-def _dimension(part: Dimension) -> dict[str, Any]:
-    return {
-        "status": part.status,
-        "evidenceClass": part.evidence_class,
-        "summary": part.summary,
-        "known": part.known,
-        "unknown": part.unknown,
-    }
+def _dimension(part: Dimension) -> str:
+    return (
+        f'{{"status":{_quote(part.status)},"evidenceClass":{_quote(part.evidence_class)}'
+        f',"summary":{_quote(part.summary)},"known":{_list(part.known)},"unknown":{_list(part.unknown)}}}'
+    )
 
 
-def _gate_1_0_0(gate: Gate) -> str:
-    return _ordered(
-        {
-            "id": gate.id,
-            "order": gate.order,
-            "status": gate.status,
-            "title": gate.title,
-            "objective": gate.objective,
-            "acceptanceCriteria": gate.acceptance_criteria,
-            "requiredEvidence": gate.required_evidence,
-        }
+def _gate(part: Gate) -> str:
+    return (
+        f'{{"id":{_quote(part.id)},"order":{part.order},"status":{_quote(part.status)},"title":{_quote(part.title)}'
+        f',"objective":{_quote(part.objective)},"acceptanceCriteria":{_list(part.acceptance_criteria)}'
+        f',"requiredEvidence":{_kept(part.required_evidence, "1.0.0", _list)}}}'
     )
 
 
