@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import attrs
+from typing import NamedTuple
 
 from moeplan.model.plan import GATE_IDS
 
 __all__ = ["GATES", "GateDefinition"]
 
 
-@attrs.frozen
-class GateDefinition:
+class GateDefinition(NamedTuple):
     """One gate. ``{runtime}`` in an objective stands for the runtime's name."""
 
     id: str

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import TypeVar
-
-import attrs
+from typing import NamedTuple, TypeVar
 
 from moeplan.catalogue.builtin import BUILT_IN, DEFAULT_VERSION, read_built_in
 from moeplan.errors import InputError, Issue, escape
@@ -29,8 +27,7 @@ _YAML_SUFFIXES = (".yaml", ".yml")
 T = TypeVar("T", Model, Accelerator)
 
 
-@attrs.frozen(eq=False)
-class _Index:
+class _Index(NamedTuple):
     """What look-ups need of one registry. Holds the registry, so its id stays its own."""
 
     registry: Registry

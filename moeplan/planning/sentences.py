@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import attrs
+from typing import NamedTuple
 
 from moeplan.model.plan import Criterion
 from moeplan.units import NS_PER_MS, format_basis_points, format_count
@@ -12,8 +11,7 @@ from moeplan.units import NS_PER_MS, format_basis_points, format_count
 __all__ = ["Facts", "acceptance_sentences"]
 
 
-@attrs.frozen
-class Facts:
+class Facts(NamedTuple):
     """What a sentence tells beside a criterion's limit."""
 
     reserve_basis_points: int = 0
