@@ -33,6 +33,7 @@ def run_batch(registry: Registry, source: str, output: str | None, form: str, en
         envelope: wrap form 1.0.0.
     """
     errors = 0
+    broken: OSError | None = None
 
     def written(batches: Iterator[Batch]) -> Iterator[bytes]:
         nonlocal errors
@@ -44,11 +45,17 @@ def run_batch(registry: Registry, source: str, output: str | None, form: str, en
         chunks = written(_planned(registry, read_chunks(stream), form, envelope))
         if output is None:
             for data in chunks:
-                emit_bytes(data)
+                try:
+                    emit_bytes(data)
+                except OSError as error:  # the file that is being read would take it for its own
+                    broken = error
+                    break
         else:
             from moeplan.wire.files import write_chunks
 
             write_chunks(output, chunks)
+    if broken is not None:
+        raise broken
     if errors:
         note(f"error: {errors} line(s) gave no plan; each has an error object in its place")
     return 2 if errors else 0

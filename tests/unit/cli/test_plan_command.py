@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -194,6 +196,20 @@ def test_batch_keeps_order_places_and_exit_code(capfdbinary: Capture, tmp_path: 
     captured = capfdbinary.readouterr()
     assert captured.out == b""
     assert b"1 line(s)" in captured.err
+
+
+def test_batch_whose_reader_goes_away_blames_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text('{"model":"kimi-k3","hardware":"h200","devices":8}\n' * 300, "utf-8")
+    command = [sys.executable, "-m", "moeplan.cli.main", "plan", "--batch", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.read(1) == b"{"
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 0
 
 
 def test_large_batch_on_several_processes_equals_one(capfdbinary: Capture, tmp_path: Path) -> None:
