@@ -149,6 +149,12 @@ def build_plan(**changes: Any) -> Plan:
     return _planned(make_scenario(**changes))
 
 
+@lru_cache(maxsize=64)
+def plan_identity(plan: Plan) -> str:
+    """Return the digest of a plan's one form."""
+    return identify(plan)
+
+
 def with_criterion(plan: Plan, id: str, **changes: Any) -> Plan:
     """Return the plan with one criterion changed; the other entries stay as they are."""
     gates = []
@@ -288,7 +294,7 @@ def make_trial(
     seconds = duration // 10**9 + 1
     record = EvidenceRecord(
         type="serving_trial",
-        plan=identify(plan),
+        plan=plan_identity(plan),
         deployment=make_deployment() if deployment is None else deployment,
         collector=_COLLECTOR,
         interval=Interval(start, format_instant(parse_instant(start) + seconds)),
@@ -320,7 +326,7 @@ def make_digestion(
     )
     record = EvidenceRecord(
         type="checkpoint_digest",
-        plan=identify(plan),
+        plan=plan_identity(plan),
         deployment=where,
         collector=Collector("moeplan", "0.1.0", "moeplan", "0.1.0"),
         interval=Interval(end, end),
@@ -334,6 +340,7 @@ def make_digestion(
 def make_run(
     plan: Plan,
     trials: Sequence[VerifiedRecord],
+    /,
     *,
     run: str = "run-1",
     signers: tuple[VerifiedSigner, ...] = (RUNNER,),
@@ -345,7 +352,7 @@ def make_run(
     assert isinstance(shape, ServingTrial)
     values: dict[str, Any] = {
         "run": run,
-        "plan": identify(plan),
+        "plan": plan_identity(plan),
         "deployment": identify(first.deployment),
         "announced": True,
         "state": "closed",
@@ -453,6 +460,7 @@ TrialMaker = Callable[[Plan, int], VerifiedRecord]
 def case_of(
     plan: Plan,
     trial: TrialMaker = make_trial,
+    /,
     *,
     trials: int = 3,
     digestions: Sequence[VerifiedRecord] | None = None,
