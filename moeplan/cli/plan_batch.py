@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import chain, islice
 from multiprocessing import get_context
 from typing import BinaryIO
@@ -41,8 +41,8 @@ def run_batch(registry: Registry, source: str, output: str | None, form: str, en
             errors += batch.errors
             yield batch.data
 
-    with _opened(source) as stream:
-        chunks = written(_planned(registry, read_chunks(stream), form, envelope))
+    with _opened(source) as stream, closing(_planned(registry, read_chunks(stream), form, envelope)) as planned:
+        chunks = written(planned)
         if output is None:
             for data in chunks:
                 try:
@@ -72,7 +72,7 @@ def _opened(source: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _planned(registry: Registry, chunks: Iterator[Chunk], form: str, envelope: bool) -> Iterator[Batch]:
+def _planned(registry: Registry, chunks: Iterator[Chunk], form: str, envelope: bool) -> Generator[Batch, None, None]:
     first = list(islice(chunks, _FEW_CHUNKS + 1))
     workers = os.process_cpu_count() if hasattr(os, "process_cpu_count") else len(os.sched_getaffinity(0))
     if len(first) <= _FEW_CHUNKS or (workers or 1) < 2:

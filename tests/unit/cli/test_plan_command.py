@@ -198,9 +198,10 @@ def test_batch_keeps_order_places_and_exit_code(capfdbinary: Capture, tmp_path: 
     assert b"1 line(s)" in captured.err
 
 
-def test_batch_whose_reader_goes_away_blames_no_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lines", [300, 9000])
+def test_batch_whose_reader_goes_away_blames_no_file(tmp_path: Path, lines: int) -> None:
     path = tmp_path / "in.jsonl"
-    path.write_text('{"model":"kimi-k3","hardware":"h200","devices":8}\n' * 300, "utf-8")
+    path.write_text('{"model":"kimi-k3","hardware":"h200","devices":8}\n' * lines, "utf-8")
     command = [sys.executable, "-m", "moeplan.cli.main", "plan", "--batch", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
