@@ -51,9 +51,25 @@ def _refuse(name: str, expected: str, value: object) -> InputError:
     return InputError(Issue(f"$.{camel(name)}", "invalid_value", "value refused", expected, escape(repr(value), 80)))
 
 
+_REMEMBERED = 1024
+"""Accepted texts a field remembers: the same identifiers come again and again, and a look-up is cheaper than a match."""
+
+
 def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many: bool = False, **rest: Any) -> Any:
-    def validate(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+    accepted: set[str] = set()
+
+    def refusal(value: Any) -> str | None:
+        if type(value) is not str:
+            return check(value)
+        if value in accepted:
+            return None
         expected = check(value)
+        if expected is None and len(accepted) < _REMEMBERED and len(value) < _REMEMBERED:
+            accepted.add(value)
+        return expected
+
+    def validate(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        expected = refusal(value)
         if expected is not None and not (optional and value is None):
             raise _refuse(attribute.name, expected, value)
 
@@ -63,7 +79,7 @@ def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many
         if type(value) is not tuple:
             raise _refuse(attribute.name, "a tuple", value)
         for index, item in enumerate(value):
-            expected = check(item)
+            expected = refusal(item)
             if expected is not None:
                 raise _refuse(f"{attribute.name}[{index}]", expected, item)
 
