@@ -398,6 +398,7 @@ def make_expectations(plan: Plan) -> Expectations:
         models=(plan.artifact.model_id,),
         hardware=(plan.target.hardware_id,),
         accelerators_at_most=plan.target.requested_accelerators,
+        reserve_basis_points_at_least=plan.target.reserve_basis_points,
         runtimes=(RUNTIME.digest,),
         registries=(plan.registry.digest,),
         workload=WorkloadExpectation(
@@ -407,6 +408,7 @@ def make_expectations(plan: Plan) -> Expectations:
             plan.workload.target_ttft_ms,
             plan.workload.target_inter_token_ms,
             plan.workload.prefix_cache_share_basis_points,
+            plan.workload.availability,
         ),
     )
 

@@ -66,6 +66,7 @@ def expect_subject(plan: Plan, checkpoint: CheckpointManifest | None, runtimes: 
         models=(plan.artifact.model_id,),
         hardware=(plan.target.hardware_id,),
         accelerators_at_most=plan.target.requested_accelerators,
+        reserve_basis_points_at_least=plan.target.reserve_basis_points,
         runtimes=tuple(sorted({*runtimes, *named})),
         registries=(plan.registry.digest,),
         workload=WorkloadExpectation(
@@ -75,6 +76,7 @@ def expect_subject(plan: Plan, checkpoint: CheckpointManifest | None, runtimes: 
             target_ttft_ms_at_most=plan.workload.target_ttft_ms,
             target_inter_token_ms_at_most=plan.workload.target_inter_token_ms,
             prefix_cache_share_basis_points_at_most=plan.workload.prefix_cache_share_basis_points,
+            availability=plan.workload.availability,
         ),
     )
 
@@ -113,6 +115,8 @@ def _expected(expects: Expectations) -> Iterator[str]:
         yield f"Accepted {name}: {', '.join(values)}." if values else f"No {name} are accepted, so nothing is ready."
     if expects.accelerators_at_most is not None:
         yield f"At most {format_count(expects.accelerators_at_most)} accelerators."
+    reserve = format_basis_points(expects.reserve_basis_points_at_least)
+    yield f"At least {reserve} of each accelerator's memory is held back."
     work = expects.workload
     yield (
         f"The plan's workload has at least {format_count(work.input_tokens_at_least)} input tokens, "
@@ -126,3 +130,5 @@ def _expected(expects: Expectations) -> Iterator[str]:
     if work.prefix_cache_share_basis_points_at_most is not None:
         share = format_basis_points(work.prefix_cache_share_basis_points_at_most)
         yield f"It declares a prefix-cache share of at most {share}."
+    if work.availability is not None:
+        yield f"Its availability is {work.availability}."

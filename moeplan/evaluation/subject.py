@@ -50,6 +50,8 @@ def _identity(state: State, subject: Subject, expects: Expectations) -> Iterator
     yield "the hardware", subject.hardware_id in expects.hardware
     if expects.accelerators_at_most is not None:
         yield "the number of accelerators", subject.accelerators <= expects.accelerators_at_most
+    reserve = state.plan.target.reserve_basis_points
+    yield "the memory reserve", reserve >= expects.reserve_basis_points_at_least
     yield "the runtime identity", bool(subject.runtimes) and set(subject.runtimes) <= set(expects.runtimes)
     yield "the registry", state.plan.registry.digest in expects.registries
     manifest, planned = state.evidence.checkpoint, state.plan.artifact.checkpoint
@@ -63,6 +65,8 @@ def _workload(workload: Workload, expects: WorkloadExpectation) -> Iterator[tupl
     yield "the concurrency", workload.concurrency >= expects.concurrency_at_least
     yield "the TTFT target", workload.target_ttft_ms <= expects.target_ttft_ms_at_most
     yield "the inter-token target", workload.target_inter_token_ms <= expects.target_inter_token_ms_at_most
+    if expects.availability is not None:
+        yield "the availability", workload.availability == expects.availability
     most, declared = expects.prefix_cache_share_basis_points_at_most, workload.prefix_cache_share_basis_points
     if most is not None:
         yield "the declared prefix-cache share", declared is not None and declared <= most

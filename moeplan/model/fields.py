@@ -52,7 +52,7 @@ def _refuse(name: str, expected: str, value: object) -> InputError:
 
 
 _REMEMBERED = 1024
-"""Accepted texts a field remembers: the same identifiers come again and again, and a look-up is cheaper than a match."""
+"""Accepted texts a field remembers: the same identifiers come again, and a look-up is cheaper than a match."""
 
 
 def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many: bool = False, **rest: Any) -> Any:

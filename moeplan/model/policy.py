@@ -29,7 +29,10 @@ SIGNER_ROLES = ("runner", "packer", "verifier")
 
 @attrs.frozen
 class WorkloadExpectation:
-    """The workload the auditor wants judged: at least these tokens and concurrency, at most these targets."""
+    """The workload the auditor wants judged: at least these tokens and concurrency, at most these targets.
+
+    ``availability`` of None accepts either.
+    """
 
     input_tokens_at_least: int = integer(ge=1)
     output_tokens_at_least: int = integer(ge=1)
@@ -37,6 +40,7 @@ class WorkloadExpectation:
     target_ttft_ms_at_most: int = integer(ge=1)
     target_inter_token_ms_at_most: int = integer(ge=1)
     prefix_cache_share_basis_points_at_most: int | None = integer(le=10_000, optional=True)
+    availability: str | None = choice("single", "ha", optional=True)
 
 
 @attrs.frozen
@@ -47,6 +51,7 @@ class Expectations:
     models: tuple[str, ...] = identifier(many=True)
     hardware: tuple[str, ...] = identifier(many=True)
     accelerators_at_most: int | None = integer(ge=1, optional=True)
+    reserve_basis_points_at_least: int = integer(le=9999)
     runtimes: tuple[str, ...] = digest(many=True)
     registries: tuple[str, ...] = digest(many=True)
     workload: WorkloadExpectation = nested(WorkloadExpectation)

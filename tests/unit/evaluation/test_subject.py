@@ -46,6 +46,7 @@ def unexpected(verdict: Verdict) -> list[str]:
         ({"models": ("kimi-k3",)}, "the model"),
         ({"hardware": ("h100",)}, "the hardware"),
         ({"accelerators_at_most": 7}, "the number of accelerators"),
+        ({"reserve_basis_points_at_least": 1301}, "the memory reserve"),
         ({"runtimes": (OTHER,)}, "the runtime identity"),
         ({"runtimes": ()}, "the runtime identity"),
         ({"registries": (OTHER,)}, "the registry"),
@@ -64,9 +65,10 @@ def test_another_identity_is_not_ready(changes: dict[str, Any], named: str) -> N
         ("target_ttft_ms_at_most", 999, "the TTFT target"),
         ("target_inter_token_ms_at_most", 49, "the inter-token target"),
         ("prefix_cache_share_basis_points_at_most", 499, "the declared prefix-cache share"),
+        ("availability", "ha", "the availability"),
     ],
 )
-def test_a_weaker_workload_is_not_ready(name: str, value: int, named: str) -> None:
+def test_a_weaker_workload_is_not_ready(name: str, value: int | str, named: str) -> None:
     assert unexpected(expecting(ready_case(), {name: value}).judge()) == [named]
 
 
@@ -77,6 +79,8 @@ def test_a_weaker_workload_is_not_ready(name: str, value: int, named: str) -> No
         ({"accelerators_at_most": 8}, {}),
         ({"models": ("kimi-k3", "qwen3-30b-a3b")}, {}),
         ({"runtimes": (OTHER, RUNTIME.digest)}, {}),
+        ({"reserve_basis_points_at_least": 0}, {}),
+        ({}, {"availability": None}),
         ({}, {"prefix_cache_share_basis_points_at_most": None}),
         ({}, {"input_tokens_at_least": 1, "target_ttft_ms_at_most": 5000}),
     ],
