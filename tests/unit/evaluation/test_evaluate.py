@@ -9,6 +9,7 @@ import pytest
 
 from moeplan.errors import InputError
 from moeplan.evaluation.evaluate import evaluate
+from moeplan.model.checkpoint import CheckpointIndex
 from moeplan.model.deployment import RuntimeIdentity
 from moeplan.model.evidence import EngineCounters, ServingTrial, TrialRef
 from moeplan.model.plan import GATE_IDS, Plan
@@ -37,6 +38,7 @@ from tests.build import (
     make_evidence,
     make_policy,
     make_signer,
+    make_spec,
     make_trial,
     make_waivers,
     ready_case,
@@ -218,6 +220,71 @@ class TestTrials:
         manifest = attrs.evolve(run.manifest, plan=digest_of("another plan"))
         found = criterion_of(case.but_evidence(runs=(attrs.evolve(run, manifest=manifest),)).judge(), "sla.ttft_p95")
         assert (found.outcome, found.reason) == ("inconclusive", "other_plan")
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"deployment": digest_of("another deployment")},
+            {"planned_requests": 59},
+            {"requested_input_tokens": 33},
+            {"requested_output_tokens": 4},
+            {"declared_concurrency": None},
+            {"warmup_requests": None},
+        ],
+    )
+    def test_a_run_manifest_of_another_shape_is_not_the_trials(self, changes: dict[str, Any]) -> None:
+        assert self.reason_with(**changes) == "not_of_its_run"
+
+    def test_a_run_manifest_lists_number_record_and_files(self) -> None:
+        first, second, third = ready_case().evidence.runs[0].manifest.trials
+        swapped = (attrs.evolve(second, number=1), attrs.evolve(first, number=2), third)
+        assert self.reason_with(trials=swapped) == "not_of_its_run"
+        fewer = (attrs.evolve(first, files=first.files[:1]), second, third)
+        assert self.reason_with(trials=fewer) == "not_of_its_run"
+        more = (attrs.evolve(first, files=(*first.files, digest_of("lost file"))), second, third)
+        assert self.reason_with(trials=more) == "not_of_its_run"
+        twice = (first, second, third, attrs.evolve(third, number=4))
+        assert self.reason_with(trials=twice) == "not_of_its_run"
+        assert self.reason_with(trials=(first, second)) == "not_of_its_run"
+        assert self.reason_with() is None
+
+    def reason_with(self, **changes: Any) -> str | None:
+        case = ready_case()
+        run = case.evidence.runs[0]
+        manifest = attrs.evolve(run.manifest, **changes)
+        return criterion_of(
+            case.but_evidence(runs=(attrs.evolve(run, manifest=manifest),)).judge(), "sla.trials"
+        ).reason
+
+    def test_a_draft_checkpoint_is_the_plans_or_none(self) -> None:
+        draft = digest_of("draft")
+        where = make_deployment(draft_checkpoint_root=draft)
+        planned = build_plan(deployment=make_spec(draft=draft))
+        for plan, deployment, outcome in (
+            (planned, where, "pass"),
+            (planned, make_deployment(), "inconclusive"),
+            (PLAN, where, "inconclusive"),
+        ):
+            trials = [make_trial(plan, number, deployment=deployment) for number in (1, 2, 3)]
+            case = case_of(
+                plan,
+                lambda _plan, number, trials=trials: trials[number - 1],  # type: ignore[misc]
+                digestions=[make_digestion(plan, deployment=deployment)],
+            )
+            found = criterion_of(case.judge(), "sla.ttft_p95")
+            assert (found.outcome, found.reason) == (outcome, None if outcome == "pass" else "other_checkpoint")
+
+    def test_evidence_counts_from_the_instant_at_which_it_ended(self) -> None:
+        ends = max(item.record.interval.end for item in ready_case().evidence.records)
+        assert criterion_of(ready_case().but(at=ends).judge(), "sla.ttft_p95").outcome == "pass"
+
+    def test_an_index_that_disagrees_says_nothing_of_the_revision(self) -> None:
+        manifest = make_checkpoint()
+        index = CheckpointIndex("model.safetensors", None, False)
+        verdict = case_of(PLAN, checkpoint=attrs.evolve(manifest, index=index)).judge()
+        assert criterion_of(verdict, "artifact.revision_identity").outcome == "pass"
+        assert criterion_of(verdict, "artifact.files_digested").outcome == "fail"
+        assert criterion_of(verdict, "residency.exact_tensor_bytes").outcome == "fail"
 
 
 class TestDigestLead:
