@@ -13,7 +13,7 @@ from moeplan.digest import hex_of
 from moeplan.errors import InputError, Issue, VerificationError
 from moeplan.model.attestation import EvidencePredicate, IndexPredicate, VerdictPredicate
 from moeplan.model.verified import VerifiedSigner
-from moeplan.signing.sigstore_bundle import Sealed, open_sealed, parse_attestation_name, verify_sealed
+from moeplan.signing.sigstore_bundle import AttestationName, Sealed, open_sealed, parse_attestation_name, verify_sealed
 from moeplan.signing.statement import (
     EVIDENCE_PREDICATE,
     INDEX_PREDICATE,
@@ -72,7 +72,7 @@ def open_attestations(files: Mapping[str, bytes]) -> tuple[OpenedAttestation, ..
     """
     opened = []
     for name in sorted(files):
-        named = parse_attestation_name(name)
+        named = _parse_name(name)
         with _in_file(name):
             sealed = open_sealed(files[name])
         if named.kind not in _KINDS:
@@ -83,6 +83,14 @@ def open_attestations(files: Mapping[str, bytes]) -> tuple[OpenedAttestation, ..
             )
         opened.append(OpenedAttestation(name, named.kind, sealed))
     return tuple(opened)
+
+
+def _parse_name(name: str) -> AttestationName:
+    try:
+        return parse_attestation_name(name)
+    except VerificationError as error:
+        issues = (attrs.evolve(issue, path=f"attestations/{issue.path}") for issue in error.issues)
+        raise VerificationError(*issues) from None
 
 
 def verify_attestations(opened: Iterable[OpenedAttestation], keys: TrustedKeys) -> tuple[Attestation, ...]:

@@ -12,10 +12,11 @@ from moeplan.units import format_basis_points, format_count
 
 __all__ = ["DEFAULT_BINDINGS", "expect_subject", "explain_policy", "make_signer"]
 
-DEFAULT_BINDINGS = tuple(
-    LeastBinding(gate, "revision" if gate == "static_residency" else "hashed") for gate in GATE_IDS
-)
-"""What ``policy init`` demands: files hashed on every serving node before the load; the revision for the floor."""
+_OF_THE_MANIFEST = ("artifact_integrity", "static_residency")
+DEFAULT_BINDINGS = tuple(LeastBinding(gate, "revision" if gate in _OF_THE_MANIFEST else "hashed") for gate in GATE_IDS)
+"""What ``policy init`` demands: files hashed on every serving node before the load; the revision where the evidence is
+the checkpoint manifest, which no node's hashing binds more strongly. That the files were hashed before the load is a
+criterion of ``artifact_integrity`` itself, with ``hashed`` as its own least binding."""
 
 _BINDING_WORDS = {
     "declared": "may be declared only",
