@@ -18,9 +18,10 @@ from moeplan.model.plan import Plan
 from moeplan.model.registry import Registry
 from moeplan.wire.documents import dump_document, load_document
 
-__all__ = ["create_bundle"]
+__all__ = ["HEADS", "create_bundle"]
 
-_HEADS: dict[str, type] = {"plan": Plan, "checkpoint": CheckpointManifest, "registry": Registry}
+HEADS: dict[str, type] = {"plan": Plan, "checkpoint": CheckpointManifest, "registry": Registry}
+"""Documents that stand at a bundle's top, by name."""
 
 
 def create_bundle(
@@ -65,7 +66,7 @@ def create_bundle(
 
 
 def _head(name: str, data: bytes, say: Callable[[str], None]) -> Member:
-    document: Plan | CheckpointManifest | Registry = load_document(data, _HEADS[name], source=f"{name}.json")
+    document: Plan | CheckpointManifest | Registry = load_document(data, HEADS[name], source=f"{name}.json")
     made = dump_document(document)
     if made != data:
         say(f"{name}.json was not in canonical form; written as RFC 8785 and one LF, {digest_bytes(made)}")

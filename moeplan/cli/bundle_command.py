@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moeplan.cli.actions import add_action, add_actions
+
 if TYPE_CHECKING:
     from moeplan.model.inventory import EvidenceBundle
 
@@ -14,8 +16,8 @@ EXAMPLE = "moeplan bundle create BUNDLE --plan plan.json --checkpoint checkpoint
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    create = _action(actions, "create", "write a bundle directory with its inventory", EXAMPLE)
+    actions = add_actions(parser, "create|pack|unpack")
+    create = add_action(actions, "create", "write a bundle directory with its inventory", EXAMPLE)
     create.add_argument("out", metavar="OUT", help="directory to make; must not exist, or be empty")
     create.add_argument("--plan", required=True, metavar="FILE", help="plan, form 1.1.0")
     create.add_argument("--checkpoint", metavar="FILE", help="checkpoint manifest")
@@ -23,31 +25,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--evidence", required=True, nargs="+", action="extend", metavar="PATH", help="import directory or record file"
     )
-    pack = _action(
+    pack = add_action(
         actions, "pack", "write a bundle's deterministic tar form", "moeplan bundle pack BUNDLE -o bundle.tar"
     )
     pack.add_argument("bundle", metavar="DIR", help="bundle directory")
     pack.add_argument("-o", "--output", required=True, metavar="FILE", help="tar file to write")
-    unpack = _action(
+    unpack = add_action(
         actions, "unpack", "check a tar's inventory, then unpack it", "moeplan bundle unpack bundle.tar -o BUNDLE"
     )
     unpack.add_argument("bundle", metavar="TAR", help="tar file")
     unpack.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make")
-
-
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, text: str, example: str
-) -> argparse.ArgumentParser:
-    parser = actions.add_parser(
-        name,
-        help=text,
-        description=text[0].upper() + text[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--json", action="store_true", help='print {"bundle": digest, "files": […]}')
-    return parser
+    for action in (create, pack, unpack):
+        action.add_argument("--json", action="store_true", help='print {"bundle": digest, "files": […]}')
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,17 +47,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _create(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
-    from moeplan.bundle.create import create_bundle
+    from moeplan.bundle.create import HEADS, create_bundle
+    from moeplan.cli.inputs import read_authored
     from moeplan.cli.output import note
-    from moeplan.model.checkpoint import CheckpointManifest
-    from moeplan.model.plan import Plan
-    from moeplan.model.registry import Registry
-    from moeplan.wire.documents import size_cap
-    from moeplan.wire.files import read_file
+    from moeplan.wire.documents import dump_document
 
-    kinds: dict[str, type] = {"plan": Plan, "checkpoint": CheckpointManifest, "registry": Registry}
-    given = [(name, getattr(args, name), cls) for name, cls in kinds.items()]
-    heads = {name: read_file(path, max_bytes=size_cap(cls)) for name, path, cls in given if path is not None}
+    given = {name: getattr(args, name) for name in HEADS}
+    heads = {name: dump_document(read_authored(path, HEADS[name])) for name, path in given.items() if path is not None}
     inventory = create_bundle(args.out, **heads, evidence=[Path(item) for item in args.evidence], note=note)
     return inventory, args.out
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from moeplan.cli.actions import add_action, add_actions
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
 from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
@@ -27,15 +28,14 @@ _RECORD_OPTIONS = ("plan", "node", "runtime_image", "runtime_packages", "serving
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="digest|verify")
-    digest = actions.add_parser(
+    actions = add_actions(parser, "digest|verify")
+    digest = add_action(
+        actions,
         "digest",
-        help="hash every file, read every safetensors header, write the manifest",
-        description="Hash every file of a checkpoint directory and read every safetensors header.\n"
+        "hash every file, read every safetensors header, write the manifest",
+        EXAMPLE,
+        "Hash every file of a checkpoint directory and read every safetensors header.\n"
         "Exit 1 where the index disagrees with the files; the manifest is written all the same.",
-        epilog=f"example:\n  {EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     digest.add_argument("directory", metavar="DIR", type=Path, help="the checkpoint directory")
     digest.add_argument("-o", "--output", metavar="FILE", type=Path, help="where to write the manifest")
@@ -48,13 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     record.add_argument("--node", metavar="NAME", help="a pseudonym of the node whose mount is read")
     add_runtime(record)
     add_serving(record)
-    verify = actions.add_parser(
+    verify = add_action(
+        actions,
         "verify",
-        help="name every difference between a manifest and a directory",
-        description="Name every difference between a manifest and a directory. Exit 1 where there is any.",
-        epilog="example:\n  moeplan checkpoint verify checkpoint.json ./tiny-moe",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
+        "name every difference between a manifest and a directory",
+        "moeplan checkpoint verify checkpoint.json ./tiny-moe",
+        "Name every difference between a manifest and a directory. Exit 1 where there is any.",
     )
     verify.add_argument("manifest", metavar="MANIFEST", type=Path, help="checkpoint.json")
     verify.add_argument("directory", metavar="DIR", type=Path, help="the checkpoint directory")

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moeplan.cli.actions import add_action, add_actions
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
 
 if TYPE_CHECKING:
@@ -23,16 +24,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare one action a tool, each with the same options."""
     from moeplan.importers.table import IMPORTERS
 
-    actions = parser.add_subparsers(dest="action", required=True)
+    actions = add_actions(parser, "TOOL")
     for importer in IMPORTERS.values():
-        action = actions.add_parser(
-            importer.tool,
-            help=importer.title,
-            description=f"Import the output of '{importer.title}': each file is one trial of one run.",
-            epilog=f"example:\n  {EXAMPLE}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
+        description = f"Import the output of '{importer.title}': each file is one trial of one run."
+        action = add_action(actions, importer.tool, importer.title, EXAMPLE, description)
         _add_files(action)
         _add_stated(action)
 

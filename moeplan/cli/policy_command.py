@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from moeplan.cli.actions import add_action, add_actions
 from moeplan.errors import InputError, Issue
 
 EXAMPLE = "moeplan policy init --trust-key runner.pub --plan plan.json --checkpoint checkpoint.json -o policy.json"
@@ -12,8 +13,8 @@ EXAMPLE = "moeplan policy init --trust-key runner.pub --plan plan.json --checkpo
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    init = _action(actions, "init", "write a policy that trusts given keys and expects given inputs", EXAMPLE)
+    actions = add_actions(parser, "init|validate|explain")
+    init = add_action(actions, "init", "write a policy that trusts given keys and expects given inputs", EXAMPLE)
     init.add_argument(
         "--trust-key", action="append", required=True, metavar="PUB", help="public key in PEM; may be repeated"
     )
@@ -40,22 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     init.add_argument("-o", "--output", metavar="FILE", help="write here (default: stdout)")
     init.add_argument("--json", action="store_true", help="errors as JSON; a policy is JSON in any case")
     for name, what in (("validate", "report every fault of a policy"), ("explain", "say in sentences what it demands")):
-        one = _action(actions, name, what, f"moeplan policy {name} policy.json")
+        one = add_action(actions, name, what, f"moeplan policy {name} policy.json")
         one.add_argument("file", metavar="FILE", help="policy, JSON or YAML")
         one.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _action(
-    actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, what: str, example: str
-) -> argparse.ArgumentParser:
-    return actions.add_parser(
-        name,
-        help=what,
-        description=what[0].upper() + what[1:] + ".",
-        epilog=f"example:\n  {example}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
 
 
 def run(args: argparse.Namespace) -> int:

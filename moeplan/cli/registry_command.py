@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from moeplan.cli.actions import add_action, add_actions
 from moeplan.cli.output import emit_json, emit_text, note
 from moeplan.errors import InputError, escape
 
@@ -14,15 +15,13 @@ EXAMPLE = "moeplan registry validate registry.json"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the action and its options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="validate")
-    validate = actions.add_parser(
+    validate = add_action(
+        add_actions(parser, "validate"),
         "validate",
-        help="check a registry file and print its digest",
-        description="Check a registry file (JSON, or YAML where the name ends in .yaml or .yml) and print its digest.\n"
+        "check a registry file and print its digest",
+        EXAMPLE,
+        "Check a registry file (JSON, or YAML where the name ends in .yaml or .yml) and print its digest.\n"
         "Exit 0 where it is valid, 2 with every fault and its JSON path where it is not.",
-        epilog=f"example:\n  {EXAMPLE}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     validate.add_argument("file", metavar="FILE", help="the registry")
     validate.add_argument("--json", action="store_true", help="print the result as JSON")
