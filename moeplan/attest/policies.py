@@ -115,7 +115,7 @@ def _expected(expects: Expectations) -> Iterator[str]:
     ):
         yield f"Accepted {name}: {', '.join(values)}." if values else f"No {name} are accepted, so nothing is ready."
     if expects.accelerators_at_most is not None:
-        yield f"At most {format_count(expects.accelerators_at_most)} accelerators."
+        yield f"At most {format_count(expects.accelerators_at_most)} accelerator(s)."
     reserve = format_basis_points(expects.reserve_basis_points_at_least)
     yield f"At least {reserve} of each accelerator's memory is held back."
     work = expects.workload

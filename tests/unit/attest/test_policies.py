@@ -104,7 +104,7 @@ class TestExplain:
         expects = make_expectations(PLAN)
         for value in (*expects.checkpoint_roots, *expects.models, *expects.hardware, *expects.runtimes):
             assert value in said
-        assert "At most 8 accelerators." in said
+        assert "At most 8 accelerator(s)." in said
         assert "at least 32 input tokens, 5 output tokens and concurrency 4" in said
         assert "at most 1,000 ms to the first token and 50 ms between tokens" in said
         assert "prefix-cache share of at most 5.00%" in said
