@@ -98,7 +98,7 @@ def make_checkpoint(
 ) -> CheckpointManifest:
     """Return a checkpoint manifest of one file with one tensor."""
     name = "model.safetensors"
-    files = (CheckpointFile(name, tensor_bytes + 8, digest_of(f"weights {tensor_bytes}")),)
+    files = (CheckpointFile(name, tensor_bytes + 8 + 128, digest_of(f"weights {tensor_bytes}")),)
     tensors = (Tensor("w", name, "BF16", (tensor_bytes // 2,), tensor_bytes),)
     return CheckpointManifest(
         repository=repository,

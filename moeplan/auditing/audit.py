@@ -128,8 +128,10 @@ def _under(path: Path | str, policy: Policy, registries: Sequence[Registry]) -> 
 def _recompute(bundle: VerifiedBundle | None, policy: Policy, item: Attestation, signed: Verdict) -> str:
     if bundle is None:
         return "differs"
+    if verdict_statement(signed) != item.payload:  # subjects other than the verdict's own
+        return "differs"
     again = evaluate(bundle.plan, bundle.evidence, policy, signed.at)
-    if verdict_statement(again) == item.payload:
+    if again == signed:
         return "reproduced"
     reworded = signed.generator != again.generator and without_wording(unstructure(signed)) == without_wording(
         unstructure(again)

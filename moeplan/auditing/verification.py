@@ -31,6 +31,8 @@ from moeplan.model.verified import EvidenceSet, Inspection
 __all__ = ["VerifiedBundle", "inspect_evidence_bundle", "load_evidence_bundle", "verify_evidence_bundle"]
 
 _MAX_ATTESTATION_BYTES = 64 << 20
+_MAX_ATTESTATIONS_BYTES = 256 << 20
+"""Most bytes of all attestations: they are held in memory before any signature is known to be good."""
 
 
 @attrs.frozen(eq=False)
@@ -133,6 +135,12 @@ def _container(path: Path | str) -> tuple[BundleSource, str]:
 
 def _forms(source: BundleSource) -> tuple[tuple[OpenedAttestation, ...], str]:
     names = [path for path in source.paths() if path.startswith(ATTESTATIONS)]
+    total = sum(source.size(name) for name in names)
+    if total > _MAX_ATTESTATIONS_BYTES:
+        expected = f"at most {_MAX_ATTESTATIONS_BYTES} bytes in all"
+        raise VerificationError(
+            Issue(ATTESTATIONS, "attestations_too_large", "too much to hold", expected, f"{total} bytes")
+        )
     files = {path.removeprefix(ATTESTATIONS): source.read(path, _MAX_ATTESTATION_BYTES) for path in names}
     opened = open_attestations(files)
     return opened, f"{len(opened)} attestation(s) in canonical form"

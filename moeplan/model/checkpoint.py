@@ -10,7 +10,7 @@ import attrs
 from moeplan.errors import Issue, escape
 from moeplan.model.fields import boolean, const, digest, integer, nested, sequence, text
 
-__all__ = ["CheckpointFile", "CheckpointIndex", "CheckpointManifest", "Tensor", "root_digest"]
+__all__ = ["METADATA_BYTES", "CheckpointFile", "CheckpointIndex", "CheckpointManifest", "Tensor", "root_digest"]
 
 PATH_PATTERN = r"^(?!/)(?!.*(^|/)\.{1,2}(/|$))(?!.*//)[^\u0000-\u001f\u007f-\u009f\\]*[^/\u0000-\u001f\u007f-\u009f\\]$"
 """A relative path with ``/`` separators, no empty, ``.`` or ``..`` part, no control character, no backslash."""
@@ -84,8 +84,41 @@ class CheckpointManifest:
                     "a listed file",
                     escape(tensor.file),
                 )
+        yield from self._size_faults()
         if self.index is not None and self.index.file not in known:
             yield Issue("$.index.file", "unknown_reference", "no such file", "a listed file", self.index.file)
+
+    def _size_faults(self) -> Iterator[Issue]:
+        """Yield safetensors files whose size the tensors do not explain: the root covers files, not the inventory.
+
+        A file is 8 bytes, its header and the tensors' data. The header names every tensor, so its length is bounded.
+        Source: safetensors format, README, "Format".
+        """
+        data = dict.fromkeys((file.name for file in self.files), 0)
+        header = dict(data)
+        for tensor in self.tensors:
+            if tensor.file in data:
+                data[tensor.file] += tensor.bytes
+                header[tensor.file] += _ENTRY_BYTES + 6 * len(tensor.name) + 24 * len(tensor.shape)
+        for index, file in enumerate(self.files):
+            if not file.name.endswith(".safetensors"):
+                continue
+            rest = file.size - 8 - data[file.name]
+            if not 2 <= rest <= header[file.name] + METADATA_BYTES:
+                yield Issue(
+                    f"$.files[{index}].size",
+                    "tensors_do_not_fill_file",
+                    "the tensors listed for this file do not explain its size",
+                    f"{data[file.name] + 10} to {data[file.name] + 8 + header[file.name] + METADATA_BYTES} bytes",
+                    str(file.size),
+                    "digest the checkpoint again",
+                )
+
+
+METADATA_BYTES = 1 << 20
+"""Most bytes of a safetensors header beside its tensors' entries: ``__metadata__`` and padding."""
+_ENTRY_BYTES = 160
+"""Most bytes of one tensor's header entry beside its name and shape."""
 
 
 def root_digest(files: Iterable[CheckpointFile]) -> str:

@@ -306,6 +306,55 @@ def test_a_signed_verdict_that_differs_is_a_fault(
     assert told["error"]["code"] == "verdict_differs"
 
 
+def test_a_verdict_signed_over_other_subjects_is_a_fault(demo: Path, copy: Path, policy: Policy) -> None:
+    from moeplan.model.verdict import Verdict
+    from moeplan.signing.keys import load_private_key
+    from moeplan.signing.sigstore_bundle import seal
+    from moeplan.signing.statement import VERDICT_PREDICATE, make_statement
+    from moeplan.wire.converter import unstructure
+    from moeplan.workflows.attest_bundle import place_attestation
+
+    key = load_private_key((Path(__file__).resolve().parents[2] / "tests/data/published-test-key.pem").read_bytes())
+    verdict = load_document((demo / "verdict.json").read_bytes(), Verdict)
+    for generator in (verdict.generator, "moeplan/9.9.9"):
+        spoofed = {**unstructure(verdict), "generator": generator}
+        payload = make_statement([("checkpoint", "sha256:" + "0" * 64)], VERDICT_PREDICATE, {"verdict": spoofed})
+        placed = place_attestation(copy, "verdict", seal(key, payload))
+        done = audit(copy, policy, verdict.at)
+        assert done.error is not None
+        assert done.error.issues[0].code == "verdict_differs"
+        (copy / "attestations" / placed).unlink()
+
+
+def test_another_releases_verdict_may_differ_in_wording_alone(demo: Path, copy: Path, policy: Policy) -> None:
+    import attrs
+
+    from moeplan.attest.statements import verdict_statement
+    from moeplan.model.verdict import Verdict
+    from moeplan.signing.keys import load_private_key
+    from moeplan.signing.sigstore_bundle import seal
+    from moeplan.workflows.attest_bundle import place_attestation
+
+    key = load_private_key((Path(__file__).resolve().parents[2] / "tests/data/published-test-key.pem").read_bytes())
+    verdict = load_document((demo / "verdict.json").read_bytes(), Verdict)
+    first, *others = verdict.gates
+    reworded = attrs.evolve(first, criteria=tuple(attrs.evolve(c, method="in other words") for c in first.criteria))
+    changed = attrs.evolve(
+        first, criteria=tuple(attrs.evolve(c, outcome="pass", underlying="pass") for c in first.criteria)
+    )
+    for generator, gate, outcome in (
+        ("moeplan/9.9.9", reworded, "reproduced_but_wording"),
+        ("moeplan/9.9.9", changed, "differs"),
+        (verdict.generator, reworded, "differs"),
+    ):
+        signed = attrs.evolve(verdict, generator=generator, gates=(gate, *others))
+        placed = place_attestation(copy, "verdict", seal(key, verdict_statement(signed)))
+        done = audit(copy, policy, verdict.at)
+        assert outcome in [item.outcome for item in done.reproductions]
+        assert done.ok is (outcome != "differs")
+        (copy / "attestations" / placed).unlink()
+
+
 def test_without_the_signers_policy_a_verdict_is_not_checked(demo: Path, policy: Policy) -> None:
     import attrs
 
