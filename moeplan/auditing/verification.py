@@ -16,7 +16,7 @@ from moeplan.auditing.contents import Contents, read_contents
 from moeplan.auditing.rebuild import check_plan
 from moeplan.auditing.records import check_records, check_runs, check_signatures, load_tables
 from moeplan.auditing.steps import Steps
-from moeplan.bundle.inventory import check_inventory, load_inventory
+from moeplan.bundle.inventory import check_inventory, load_inventory, no_inventory
 from moeplan.bundle.source import ATTESTATIONS, BUNDLE_FILE, BundleSource, open_source
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, VerificationError
@@ -157,6 +157,8 @@ def _signatures(opened: tuple[OpenedAttestation, ...], keys: TrustedKeys) -> tup
 def _index(
     source: BundleSource, opened: tuple[OpenedAttestation, ...], attestations: tuple[Attestation, ...]
 ) -> tuple[None, str]:
+    if BUNDLE_FILE not in source.paths():
+        raise no_inventory()
     digest = digest_bytes(source.read(BUNDLE_FILE))
     indexes = [item for item in attestations if item.kind == "index" and "packer" in item.signer.roles]
     if not indexes:

@@ -11,7 +11,7 @@ from moeplan.model.inventory import EvidenceBundle, InventoryFile
 from moeplan.signing.sigstore_bundle import is_attestation_name
 from moeplan.wire.documents import load_document, require_canonical
 
-__all__ = ["check_inventory", "load_inventory"]
+__all__ = ["check_inventory", "load_inventory", "no_inventory"]
 
 
 def load_inventory(source: BundleSource) -> tuple[EvidenceBundle, bytes]:
@@ -21,8 +21,7 @@ def load_inventory(source: BundleSource) -> tuple[EvidenceBundle, bytes]:
         VerificationError: absent (``inventory_absent``), malformed, or not in canonical form (``not_canonical``).
     """
     if BUNDLE_FILE not in source.paths():
-        hint = "an evidence bundle is made with 'moeplan bundle create'"
-        raise VerificationError(Issue(BUNDLE_FILE, "inventory_absent", "no inventory", BUNDLE_FILE, next=hint))
+        raise no_inventory()
     data = source.read(BUNDLE_FILE)
     try:
         inventory = load_document(data, EvidenceBundle)
@@ -30,6 +29,12 @@ def load_inventory(source: BundleSource) -> tuple[EvidenceBundle, bytes]:
     except InputError as error:
         raise VerificationError(*error.issues, source=BUNDLE_FILE) from None
     return inventory, data
+
+
+def no_inventory() -> VerificationError:
+    """Return the error for a bundle without ``bundle.json``."""
+    hint = "an evidence bundle is made with 'moeplan bundle create'"
+    return VerificationError(Issue(BUNDLE_FILE, "inventory_absent", "no inventory", BUNDLE_FILE, next=hint))
 
 
 def check_inventory(source: BundleSource, inventory: EvidenceBundle) -> None:

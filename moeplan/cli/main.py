@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
-from moeplan.errors import InputError, Issue, MoeplanError, VerificationError, escape
+from moeplan.errors import InputError, Issue, MoeplanError, StoreError, VerificationError, escape
 
 __all__ = [
     "COMMANDS",
@@ -30,6 +30,9 @@ EXIT_INCONCLUSIVE = 3
 EXIT_FAULT = 4
 EXIT_INTERNAL = 70
 """sysexits.h EX_SOFTWARE."""
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+"""128 + the signal's number (SIGINT, SIGPIPE), as shells report it. Never 0: nobody may take it for a pass."""
 
 COMMANDS = {
     "plan": "calculate a deployment plan, or one a line with --batch",
@@ -52,6 +55,11 @@ COMMANDS = {
 class _Parser(argparse.ArgumentParser):
     """A parser that raises instead of exiting, so that ``--json`` errors have one shape."""
 
+    def _print_message(self, message: str, file: object = None) -> None:
+        from moeplan.cli.output import emit_bytes
+
+        emit_bytes(message.encode("utf-8"))
+
     def error(self, message: str) -> NoReturn:
         raise InputError(Issue("command line", "usage", escape(message, 400), next=f"see '{self.prog} --help'"))
 
@@ -64,18 +72,20 @@ def _top_help() -> str:
         "May this mixture-of-experts checkpoint serve this workload on this hardware with this runtime?\n\n"
         f"commands:\n{listed}\n\n"
         "Each command has --help with an example, and --json.\n\n"
-        "example:\n  moeplan plan kimi-k3 h200 --devices 8\n"
+        "example:\n  moeplan plan kimi-k3 h200 --devices 8"
     )
 
 
 def _dispatch(argv: Sequence[str]) -> int:
+    from moeplan.cli.output import emit_text
+
     if not argv or argv[0] in ("-h", "--help", "help"):
-        sys.stdout.write(_top_help())
+        emit_text(_top_help())
         return EXIT_OK if argv else EXIT_INPUT
     if argv[0] == "--version":
         from moeplan.version import VERSION
 
-        sys.stdout.write(f"moeplan {VERSION}\n")
+        emit_text(f"moeplan {VERSION}")
         return EXIT_OK
     name = argv[0]
     if name not in COMMANDS:
@@ -99,10 +109,9 @@ def _dispatch(argv: Sequence[str]) -> int:
 
 
 def _report(error: MoeplanError, as_json: bool) -> int:
-    from moeplan.cli.output import emit_json, note
+    from moeplan.cli.output import note
 
-    if as_json:
-        emit_json(error.to_json())
+    _say(error.to_json(), as_json)
     prefix = f"{error.source}: " if error.source else ""
     for issue in error.issues[:20]:
         note(f"error: {prefix}{issue}" if not str(issue).startswith(prefix or "\0") else f"error: {issue}")
@@ -113,6 +122,8 @@ def _report(error: MoeplanError, as_json: bool) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; never raises but for SystemExit of ``--help``."""
+    from moeplan.cli.output import note, silence
+
     words = list(sys.argv[1:] if argv is None else argv)
     as_json = "--json" in words
     try:
@@ -120,11 +131,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MoeplanError as error:
         return _report(error, as_json)
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
-        return 130
+        note("interrupted")
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        silence()
+        return EXIT_BROKEN_PIPE
     except Exception as error:
         return _internal(error, as_json)
 
@@ -132,16 +143,28 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _internal(error: Exception, as_json: bool) -> int:
     from traceback import extract_tb
 
+    from moeplan.cli.output import note
+
     frame = extract_tb(error.__traceback__)[-1]
     place = f"{os.path.basename(frame.filename)}:{frame.lineno}"
     text = f"internal error: {type(error).__name__} at {place}: {escape(str(error))}"
     issue = Issue("moeplan", "internal_error", text, next="this is a defect of moeplan; report it with the command")
-    if as_json:
-        from moeplan.cli.output import emit_json
-
-        emit_json({"error": issue.to_json()})
-    sys.stderr.write(f"error: {issue}\n")
+    _say({"error": issue.to_json()}, as_json)
+    note(f"error: {issue}")
     return EXIT_INTERNAL
+
+
+def _say(error: dict[str, Any], as_json: bool) -> None:
+    """Print an error as JSON where that is asked for; a stdout that cannot take it changes no exit code."""
+    from moeplan.cli.output import emit_json, silence
+
+    if as_json:
+        try:
+            emit_json(error)
+        except StoreError:
+            pass
+        except BrokenPipeError:
+            silence()
 
 
 def run() -> NoReturn:

@@ -2,20 +2,43 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from moeplan.errors import escape
+from moeplan.errors import Issue, StoreError, escape
 
-__all__ = ["emit_bytes", "emit_json", "emit_text", "note", "table"]
+__all__ = ["emit_bytes", "emit_json", "emit_text", "note", "silence", "table"]
 
 
 def emit_bytes(data: bytes) -> None:
-    """Write bytes to stdout as they are."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    """Write bytes to stdout as they are.
+
+    Raises:
+        StoreError: stdout is closed, or the device it leads to is full.
+        BrokenPipeError: nobody reads any more.
+    """
+    if sys.stdout is None:  # closed by the caller
+        raise StoreError(Issue("stdout", "file_write", "cannot write: standard output is closed", "an open output"))
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        silence()
+        from moeplan.wire.files import store_error
+
+        raise store_error("stdout", error, "write") from None
+
+
+def silence() -> None:
+    """Let what is still buffered for stdout go nowhere, so that leaving does not fail on it once more."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def emit_json(value: Any) -> None:
@@ -31,8 +54,10 @@ def emit_text(text: str) -> None:
 
 
 def note(text: str) -> None:
-    """Write one line to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Write one line to stderr; where that cannot be written there is nowhere left to say so."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -14,6 +14,7 @@ from multiprocessing import get_context
 from typing import BinaryIO
 
 from moeplan.cli.output import emit_bytes, note
+from moeplan.errors import Issue, StoreError
 from moeplan.model.registry import Registry
 from moeplan.planning.batch import Batch, Chunk, plan_chunk, read_chunks
 
@@ -65,6 +66,8 @@ def run_batch(registry: Registry, source: str, output: str | None, form: str, en
 @contextmanager
 def _opened(source: str) -> Iterator[BinaryIO]:
     if source == "-":
+        if sys.stdin is None:  # closed by the caller
+            raise StoreError(Issue("stdin", "file_read", "cannot read: standard input is closed", "an open input"))
         yield sys.stdin.buffer
         return
     from moeplan.wire.files import open_regular

@@ -106,9 +106,11 @@ class Policy:
             ("leastBinding", [item.gate for item in self.least_binding]),
             ("waivers", [item.criterion for item in self.waivers]),
         ):
+            seen: set[str] = set()
             for index, key in enumerate(keys):
-                if key in keys[:index]:
+                if key in seen:
                     yield Issue(f"$.{name}[{index}]", "duplicate_name", f"{key!r} given twice", "each once")
+                seen.add(key)
 
     def binding_for(self, gate: str) -> str:
         """Return the least binding this policy demands of a gate's evidence (``declared`` where it says nothing)."""

@@ -10,7 +10,16 @@ from typing import Any
 from moeplan.errors import InputError, Issue, escape
 from moeplan.units import MAX_SAFE_INTEGER
 
-__all__ = ["MAX_BYTES", "MAX_DEPTH", "check_value", "child", "parse_strict"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "RefusedNumber",
+    "check_value",
+    "child",
+    "integer_of",
+    "object_of",
+    "parse_strict",
+]
 
 MAX_BYTES = 32 << 20
 """Default cap on a document's size in bytes."""
@@ -29,8 +38,8 @@ class _Duplicates(dict[str, Any]):
     repeated: list[str]
 
 
-class _Refused:
-    """A number that no exact integer model may hold."""
+class RefusedNumber:
+    """A number that no exact integer model may hold; :func:`check_value` refuses it by its path."""
 
     def __init__(self, token: str) -> None:
         self.token = token
@@ -109,7 +118,8 @@ def _check_depth(data: bytes, max_depth: int) -> None:
             depth -= 1
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of key and value pairs; keys given twice are remembered for :func:`check_value` to refuse."""
     made = dict(pairs)
     if len(made) == len(pairs):
         return made
@@ -120,15 +130,16 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return marked
 
 
-def _integer(token: str) -> int | _Refused:
+def integer_of(token: str) -> int | RefusedNumber:
+    """Return the integer in ``token``, or a mark for :func:`check_value` where it is beyond 2^53 - 1."""
     if len(token) > 17:
-        return _Refused(token)
+        return RefusedNumber(token)
     value = int(token)
-    return value if abs(value) <= MAX_SAFE_INTEGER else _Refused(token)
+    return value if abs(value) <= MAX_SAFE_INTEGER else RefusedNumber(token)
 
 
 _decode = json.JSONDecoder(
-    object_pairs_hook=_object, parse_int=_integer, parse_float=_Refused, parse_constant=_Refused
+    object_pairs_hook=object_of, parse_int=integer_of, parse_float=RefusedNumber, parse_constant=RefusedNumber
 ).decode
 
 
@@ -152,7 +163,7 @@ def _walk(value: Any, path: str, issues: list[Issue]) -> None:
             if type(item) is not int or not key.isascii():
                 _walk(key, child(path, key), issues) if not key.isascii() else None
                 _walk(item, child(path, key), issues)
-    elif kind is _Refused:
+    elif kind is RefusedNumber:
         issues.append(_refused(path, value.token))
 
 

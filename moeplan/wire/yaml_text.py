@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.wire.strict_json import MAX_DEPTH, _integer, _object, _Refused, check_value, child
+from moeplan.wire.strict_json import MAX_DEPTH, RefusedNumber, check_value, child, integer_of, object_of
 
 __all__ = ["MAX_YAML_BYTES", "parse_yaml_strict"]
 
-MAX_YAML_BYTES = 1 << 20
-"""Default cap on a YAML document's size in bytes."""
+MAX_YAML_BYTES = 256 << 10
+"""Default cap on a YAML document's size in bytes: what a person writes, and little enough for a parser that is not linear."""
 
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}
@@ -99,11 +99,11 @@ def _node(event: Any, events: Events, path: str, depth: int) -> Any:
         if type(key) is not str:
             raise _error(path, "key_not_text", "a key that is not text", "text; put it in quotes", _shown(key))
         pairs.append((key, _node(next(events), events, child(path, key), depth + 1)))
-    return _object(pairs)
+    return object_of(pairs)
 
 
 def _shown(key: object) -> str:
-    return escape(key.token if isinstance(key, _Refused) else repr(key), 60)
+    return escape(key.token if isinstance(key, RefusedNumber) else repr(key), 60)
 
 
 def _plain(word: str, path: str) -> Any:
@@ -115,9 +115,9 @@ def _plain(word: str, path: str) -> Any:
         expected = "no leading zeros, or quotes where text is meant"
         raise _error(path, "ambiguous_number", "a number with leading zeros", expected, escape(word, 40))
     if _DECIMAL.fullmatch(word):
-        return _integer(word)
+        return integer_of(word)
     if _BASED.fullmatch(word):
-        return _integer(str(int(word, 0))) if len(word) <= 64 else _Refused(word)
+        return integer_of(str(int(word, 0))) if len(word) <= 64 else RefusedNumber(word)
     if _FLOAT.fullmatch(word):
-        return _Refused(word)
+        return RefusedNumber(word)
     return word

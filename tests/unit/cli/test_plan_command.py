@@ -210,7 +210,7 @@ def test_batch_whose_reader_goes_away_blames_no_file(tmp_path: Path, lines: int)
     process.stdout.close()
     assert process.stderr.read() == b""
     process.stderr.close()
-    assert process.wait() == 0
+    assert process.wait() == 141
 
 
 def test_large_batch_on_several_processes_equals_one(capfdbinary: Capture, tmp_path: Path) -> None:

@@ -1,0 +1,56 @@
+"""Whatever becomes of stdout and stderr, an exit code never says more than the judgement does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MOEPLAN = f"'{sys.executable}' -m moeplan.cli.main"
+
+
+def shell(command: str, cwd: Path) -> int:
+    """Return the exit code of moeplan at the head of ``command``, a bash command line."""
+    line = f"{MOEPLAN} {command}\nexit ${{PIPESTATUS[0]}}"
+    return subprocess.run(["bash", "-c", line], cwd=cwd, check=False, capture_output=True, timeout=60).returncode
+
+
+@pytest.mark.parametrize("command", ["verdict bundle --policy policy.json", "audit bundle.tar --policy policy.json"])
+def test_a_reader_that_went_away_is_no_pass(command: str, demo: Path) -> None:
+    assert shell(f"{command} | true", demo) in (3, 141)
+    assert shell(f"{command} --json | true", demo) in (3, 141)
+
+
+def test_a_plan_nobody_reads_is_not_exit_0(demo: Path) -> None:
+    batch = '{"model":"kimi-k3","hardware":"h200","devices":8}\\n' * 3000
+    (demo / "lines.jsonl").write_text(batch.replace("\\n", "\n"))
+    assert shell("plan --batch lines.jsonl | head -1 >/dev/null", demo) == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("verdict bundle --policy policy.json", 2),
+        ("verdict bundle --policy policy.json --json", 2),
+        ("plan kimi-k3 h200", 2),
+        ("plan --help", 2),
+        ("--help", 2),
+        ("verify missing --policy policy.json --json", 2),
+    ],
+)
+def test_a_full_device_is_named_and_exits_2(command: str, code: int, demo: Path) -> None:
+    assert shell(f"{command} >/dev/full", demo) == code
+
+
+def test_closed_streams_leave_the_exit_code(demo: Path) -> None:
+    assert shell("verdict bundle --policy policy.json >&-", demo) == 2
+    assert shell("verdict bundle --policy policy.json 2>&-", demo) == 3
+    assert shell("verify missing --policy policy.json --json >&-", demo) == 2
+    assert shell("verify missing --policy policy.json 2>/dev/full", demo) == 2
+
+
+def test_closed_input_is_named(demo: Path) -> None:
+    assert shell("plan --batch - <&-", demo) == 2
