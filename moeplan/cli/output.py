@@ -24,7 +24,9 @@ def emit_bytes(data: bytes) -> None:
         raise StoreError(Issue("stdout", "file_write", "cannot write: standard output is closed", "an open output"))
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        rest = memoryview(data)
+        while rest:  # an unbuffered stdout (PYTHONUNBUFFERED) takes what a pipe has room for, and no more
+            rest = rest[sys.stdout.buffer.write(rest) :]
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         raise

@@ -17,7 +17,7 @@ from moeplan.wire.strict_json import MAX_DEPTH, RefusedNumber, check_value, chil
 __all__ = ["MAX_YAML_BYTES", "parse_yaml_strict"]
 
 MAX_YAML_BYTES = 256 << 10
-"""Default cap on a YAML document's size in bytes: what a person writes, and little enough for a parser that is not linear."""
+"""Default cap on a YAML document's size in bytes: what a person writes, as the parser is not linear."""
 
 _NULLS = frozenset(("", "~", "null", "Null", "NULL"))
 _BOOLEANS = {word: word.lower() == "true" for word in ("true", "True", "TRUE", "false", "False", "FALSE")}

@@ -45,6 +45,14 @@ def test_a_full_device_is_named_and_exits_2(command: str, code: int, demo: Path)
     assert shell(f"{command} >/dev/full", demo) == code
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_slow_reader_gets_everything(unbuffered: str, demo: Path) -> None:
+    (demo / "many.jsonl").write_text('{"model":"kimi-k3","hardware":"h200","devices":8}\n' * 300)
+    command = f"export PYTHONUNBUFFERED={unbuffered}; {MOEPLAN} plan --batch many.jsonl | (sleep 0.2; wc -l)"
+    done = subprocess.run(["bash", "-c", command], cwd=demo, check=False, capture_output=True, timeout=60)
+    assert done.stdout.split() == [b"300"]
+
+
 def test_closed_streams_leave_the_exit_code(demo: Path) -> None:
     assert shell("verdict bundle --policy policy.json >&-", demo) == 2
     assert shell("verdict bundle --policy policy.json 2>&-", demo) == 3
