@@ -58,10 +58,22 @@ def _create(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
     return inventory, args.out
 
 
+def _require_outside(bundle: str, output: str) -> None:
+    """Refuse an output that would become one of the bundle's files: the world of a bundle is closed."""
+    from moeplan.errors import InputError, Issue, escape
+
+    if Path(bundle).is_dir() and Path(output).resolve().is_relative_to(Path(bundle).resolve()):
+        expected, got = "a path outside the bundle", escape(output, 400)
+        raise InputError(
+            Issue("--output", "output_inside_bundle", "the output would lie inside the bundle", expected, got)
+        )
+
+
 def _pack(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
     from moeplan.bundle.source import open_source
     from moeplan.bundle.tarform import write_tar
 
+    _require_outside(args.bundle, args.output)
     with open_source(args.bundle) as source:
         return write_tar(source, args.output)[0], args.output
 
@@ -70,6 +82,7 @@ def _unpack(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
     from moeplan.bundle.source import open_source
     from moeplan.bundle.tarform import unpack
 
+    _require_outside(args.bundle, args.output)
     with open_source(args.bundle) as source:
         return unpack(source, args.output)[0], args.output
 

@@ -57,3 +57,11 @@ def test_help_has_an_example(action: list[str], capsys: pytest.CaptureFixture[st
         main(["bundle", *action, "--help"])
     assert caught.value.code == 0
     assert "example:\n  moeplan bundle" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("action", ["pack", "unpack"])
+def test_no_output_inside_the_bundle(action: str, bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = sorted(bundle.rglob("*"))
+    assert main(["bundle", action, str(bundle), "-o", str(bundle / "inside"), "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "output_inside_bundle"
+    assert sorted(bundle.rglob("*")) == before
