@@ -122,9 +122,11 @@ def _checkpoint(state: State, criterion: Criterion) -> Judgement:
     observed: int | str | None = {
         "checkpoint_revision": named,
         "checkpoint_root": manifest.root,
-        "checkpoint_tensor_bytes": manifest.tensor_bytes,
+        # Weights in a format that is not read leave no tensor: nothing is known of their size.
+        "checkpoint_tensor_bytes": manifest.tensor_bytes or None,
     }[criterion.metric]
-    outcome, reason = _compare(criterion, observed, "revision_not_named")
+    unknown = "tensors_not_read" if criterion.metric == "checkpoint_tensor_bytes" else "revision_not_named"
+    outcome, reason = _compare(criterion, observed, unknown)
     if manifest.index is not None and not manifest.index.agrees and criterion.metric != "checkpoint_revision":
         outcome, reason = "fail", "index_disagrees"
     return Judgement(outcome, observed, reason, (digest,), binding=state.manifest_binding())

@@ -49,6 +49,7 @@ REASONS = {
     "run_manifest_missing": "pack the run manifest with its trials",
     "run_named_twice": "two run manifests give one name; keep the one that was written when the run was made",
     "run_not_closed": "the run was interrupted; run it again to its end",
+    "tensors_not_read": "the manifest holds no tensor; digest a checkpoint in safetensors, the one format that is read",
     "too_few_samples": "run longer trials",
     "too_few_trials": "run more trials of the same workload",
     "trial_aborted": "a trial was aborted; run it again",

@@ -25,11 +25,15 @@ def model_residency(
     requested: int,
     per_node: int,
 ) -> Residency:
-    """Return the static floor of a model on an accelerator; ``checkpoint`` replaces the registry's tensor bytes."""
+    """Return the static floor of a model on an accelerator; ``checkpoint`` replaces the registry's tensor bytes.
+
+    A checkpoint of no tensor bytes has its weights in a format that was not read: their size is unknown, not 0.
+    """
     claim = model.claims.artifact_tensor_bytes
     tensor_bytes, origin = None, "unknown"
     if checkpoint is not None:
-        tensor_bytes, origin = checkpoint.tensor_bytes, "checkpoint_manifest"
+        if checkpoint.tensor_bytes > 0:
+            tensor_bytes, origin = checkpoint.tensor_bytes, "checkpoint_manifest"
     elif isinstance(claim, KnownInteger):
         tensor_bytes, origin = claim.value, "registry"
     return residency_of(tensor_bytes, origin, hardware.memory_bytes, reserve_basis_points, requested, per_node)

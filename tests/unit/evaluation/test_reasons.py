@@ -14,7 +14,7 @@ import pytest
 import moeplan.evaluation
 from moeplan.catalogue.metrics import METRICS
 from moeplan.evaluation.next_steps import REASONS, next_step
-from moeplan.model.checkpoint import CheckpointIndex
+from moeplan.model.checkpoint import CheckpointFile, CheckpointIndex, root_digest
 from moeplan.model.deployment import RuntimeIdentity
 from moeplan.model.evidence import EngineCounters, RunTrial
 from moeplan.model.policy import LeastBinding
@@ -123,6 +123,13 @@ def index_disagrees() -> Case:
     )
 
 
+def tensors_not_read() -> Case:
+    """Keep the weights in a format whose tensors no manifest lists."""
+    files = (CheckpointFile("pytorch_model.bin", 61_064_245_248, digest_of("weights")),)
+    manifest = attrs.evolve(make_checkpoint(), files=files, root=root_digest(files), tensors=(), tensor_bytes=0)
+    return case_of(build_plan(checkpoint=checkpoint_ref(manifest)), checkpoint=manifest)
+
+
 def other_checkpoint() -> Case:
     plan = build_plan(checkpoint=checkpoint_ref(make_checkpoint(tensor_bytes=61_064_245_250)))
     return case_of(plan)
@@ -227,6 +234,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     "run_manifest_missing": (lambda: without_listing(ready_case(), runs=()), "sla.ttft_p95", "inconclusive"),
     "run_named_twice": (second_run_of_the_same_name, "sla.trials", "inconclusive"),
     "run_not_closed": (lambda: run_with(state="open"), "sla.trials", "inconclusive"),
+    "tensors_not_read": (tensors_not_read, "residency.exact_tensor_bytes", "inconclusive"),
     "too_few_samples": (lambda: trials_with(steady_requests(56)), "sla.ttft_p95", "inconclusive"),
     "too_few_trials": (lambda: case_of(PLAN, trials=2), "sla.trials", "inconclusive"),
     "trial_aborted": (aborted, "sla.trials", "inconclusive"),

@@ -157,6 +157,12 @@ def test_checkpoint_replaces_the_registrys_tensor_bytes() -> None:
     assert plan(load_registry(), Scenario("kimi-k3", "h200", 1, checkpoint=one_more)).residency.status == "fail"
 
 
+def test_a_checkpoint_without_a_tensor_leaves_the_size_unknown() -> None:
+    result = plan(load_registry(), Scenario("kimi-k3", "h200", 1, checkpoint=CheckpointRef(MANIFEST, ROOT, 0)))
+    assert (result.residency.status, result.residency.tensor_bytes) == ("unknown", None)
+    assert (result.residency.tensor_bytes_from, result.next_action.code) == ("unknown", "resolve_artifact_size")
+
+
 def with_record(status: str) -> Registry:
     registry = load_registry()
     place = (Provenance(registry.sources[0].id, None),)
