@@ -53,6 +53,8 @@ def _identity(state: State, subject: Subject, expects: Expectations) -> Iterator
     reserve = state.plan.target.reserve_basis_points
     yield "the memory reserve", reserve >= expects.reserve_basis_points_at_least
     yield "the runtime identity", bool(subject.runtimes) and set(subject.runtimes) <= set(expects.runtimes)
+    roots = {item.record.deployment.checkpoint_root for item in state.records}
+    yield "the checkpoint of the evidence", roots <= {subject.checkpoint_root}
     yield "the registry", state.plan.registry.digest in expects.registries
     manifest, planned = state.evidence.checkpoint, state.plan.artifact.checkpoint
     if manifest is not None and planned is not None:

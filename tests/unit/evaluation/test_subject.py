@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 
+from moeplan.model.policy import Waiver
 from moeplan.model.verdict import Verdict
 from tests.build import (
     RUNTIME,
@@ -107,6 +108,16 @@ def test_a_plan_for_another_checkpoint_than_the_manifest_is_seen() -> None:
     case = case_of(build_plan(checkpoint=checkpoint_ref(other)))
     messages = [reason.message for reason in case.judge().reasons]
     assert "the plan's checkpoint is not what the policy expects" in messages
+
+
+def test_evidence_of_another_checkpoint_is_not_ready_whatever_is_waived() -> None:
+    elsewhere = attrs.evolve(make_deployment(), checkpoint_root=OTHER)
+    case = case_of(build_plan(), lambda plan, number: make_trial(plan, number, deployment=elsewhere), digestions=[])
+    rules = [rule.id for gate in case.plan.validation_gates for rule in gate.criteria]
+    waived = case.but_policy(waivers=tuple(Waiver(rule, "accepted", "9999-12-31T23:59:59Z") for rule in rules))
+    verdict = waived.judge()
+    assert all(gate.outcome == "pass" for gate in verdict.gates)
+    assert "the checkpoint of the evidence" in unexpected(verdict)
 
 
 def test_the_subject_is_what_the_evidence_agrees_on() -> None:
