@@ -36,6 +36,21 @@ _ORDERS = {
 _ED25519_BYTES = 64
 """Length of a signature. Source: RFC 8032, section 5.1.6."""
 
+_ED25519_PRIME = 2**255 - 19
+_ED25519_WEAK = frozenset(
+    (
+        0,
+        1,
+        0x05FC536D880238B13933C6D305ACDFD5F098EFF289F4C345B027B2C28F95E826,
+        0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7,
+        _ED25519_PRIME - 1,
+    )
+)
+"""y of the eight points of small order, for which anybody can make signatures that verify.
+
+Source: libsodium, ``ed25519_ref10.c``, ``ge25519_has_small_order``.
+"""
+
 _KINDS = "an EC P-256, EC P-384 or Ed25519 key"
 _MAX_PEM_BYTES = 64 << 10
 
@@ -71,7 +86,8 @@ def load_public_key(pem: bytes, *, source: str | None = None) -> PublicKey:
     """Return the public key in ``pem`` (SubjectPublicKeyInfo).
 
     Raises:
-        InputError: ``key_malformed``, or ``key_unsupported`` for another algorithm or curve.
+        InputError: ``key_malformed``, also for an Ed25519 point of small order or in a second encoding;
+            ``key_unsupported`` for another algorithm or curve.
     """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
@@ -85,10 +101,19 @@ def load_public_key(pem: bytes, *, source: str | None = None) -> PublicKey:
     except (ValueError, TypeError):
         raise _refuse("key_malformed", "not a public key in PEM", _KINDS, source) from None
     if isinstance(key, ed25519.Ed25519PublicKey):
+        if _is_weak(key):
+            hint = "have the signer make a key of their own: openssl genpkey -algorithm ED25519"
+            raise _refuse("key_malformed", "a public key for which anybody can sign", _KINDS, source, hint)
         return key
     if isinstance(key, ec.EllipticCurvePublicKey) and key.curve.name in _ORDERS:
         return key
     raise _refuse("key_unsupported", "unsupported public key", _KINDS, source)
+
+
+def _is_weak(key: Ed25519PublicKey) -> bool:
+    """Return whether the point is of small order or not in its one encoding, which OpenSSL does not look at."""
+    y = int.from_bytes(key.public_bytes_raw(), "little") & (2**255 - 1)
+    return y in _ED25519_WEAK or y >= _ED25519_PRIME
 
 
 def _check_pem(pem: bytes, label: bytes) -> None:

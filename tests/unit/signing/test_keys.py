@@ -36,6 +36,8 @@ from tests.unit.signing.conftest import TEST_KEY
 
 ORDER_256 = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 ORDER_384 = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFC7634D81F4372DDF581A0DB248B0A77AECEC196ACCC52973
+ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+"""y of two of the Ed25519 points of order 8; that of the other two is its negative."""
 OPENSSL = shutil.which("openssl")
 
 
@@ -139,6 +141,20 @@ class TestLoad:
         import base64
 
         assert fingerprint(public_key_of(any_key)) == "sha256:" + hashlib.sha256(base64.b64decode(body)).hexdigest()
+
+    @pytest.mark.parametrize("sign_bit", [0, 1])
+    @pytest.mark.parametrize(
+        "y", [0, 1, 2**255 - 20, 2**255 - 19, 2**255 - 18, 2**255 - 1, ORDER_8, 2**255 - 19 - ORDER_8]
+    )
+    def test_a_point_for_which_anybody_can_sign(self, y: int, sign_bit: int) -> None:
+        raw = (y | sign_bit << 255).to_bytes(32, "little")
+        pem = ed25519.Ed25519PublicKey.from_public_bytes(raw).public_bytes(
+            Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+        )
+        with pytest.raises(InputError) as caught:
+            load_public_key(pem)
+        assert caught.value.issues[0].code == "key_malformed"
+        assert "anybody" in caught.value.issues[0].message
 
 
 class TestSign:
