@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputError, Issue, escape
 from moeplan.model.checkpoint import CheckpointManifest
 from moeplan.model.plan import GATE_IDS, Plan
 from moeplan.model.policy import Expectations, LeastBinding, Policy, Signer, WorkloadExpectation
@@ -43,7 +43,7 @@ def make_signer(name: str, pem: bytes, roles: Sequence[str], expected_fingerprin
                 "--fingerprint",
                 "fingerprint_mismatch",
                 "the key is another than you expect",
-                expected_fingerprint,
+                escape(expected_fingerprint, 80),
                 found,
                 "ask the signer for the key over a way you trust",
             )

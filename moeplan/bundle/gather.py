@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -66,7 +67,7 @@ def gather_evidence(
     gathering = _Gathering(plan_digest, say)
     for item in inputs:
         try:
-            if item.is_dir():
+            if os.path.isdir(item):  # unlike Path.is_dir, raises for no name
                 gathering.take_directory(str(item), stack.enter_context(DirectorySource(item)))
             else:
                 gathering.take_file(item)

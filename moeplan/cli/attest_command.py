@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputError, Issue, escape
 
 EXAMPLE = "moeplan attest bundle/ --key runner.pem"
 
@@ -64,5 +64,5 @@ def _attest_verdict(args: argparse.Namespace, key: object) -> str:
     data = seal(key, verdict_statement(read_document(args.verdict, Verdict)))  # type: ignore[arg-type]
     if args.output is not None:
         write_file(args.output, data)
-        return str(args.output)
+        return escape(args.output, 400)
     return place_attestation(args.path, "verdict", data)

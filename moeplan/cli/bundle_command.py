@@ -60,9 +60,12 @@ def _create(args: argparse.Namespace) -> tuple[EvidenceBundle, str]:
 
 def _require_outside(bundle: str, output: str) -> None:
     """Refuse an output that would become one of the bundle's files: the world of a bundle is closed."""
-    from moeplan.errors import InputError, Issue, escape
+    import os
 
-    if Path(bundle).is_dir() and Path(output).resolve().is_relative_to(Path(bundle).resolve()):
+    from moeplan.errors import InputError, Issue, escape
+    from moeplan.wire.files import lies_within
+
+    if os.path.isdir(bundle) and lies_within(output, bundle):
         expected, got = "a path outside the bundle", escape(output, 400)
         raise InputError(
             Issue("--output", "output_inside_bundle", "the output would lie inside the bundle", expected, got)

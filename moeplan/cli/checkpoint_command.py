@@ -121,10 +121,11 @@ def _summary(digested: Digested) -> str:
 
 
 def _check_outputs(args: argparse.Namespace) -> None:
-    root = args.directory.resolve()
+    from moeplan.wire.files import lies_within
+
     for option in ("output", "record"):
         path = getattr(args, option)
-        if path is not None and path.resolve().is_relative_to(root):
+        if path is not None and lies_within(path, args.directory):
             raise InputError(
                 Issue(
                     f"--{option}",
@@ -134,7 +135,8 @@ def _check_outputs(args: argparse.Namespace) -> None:
                     escape(str(path)),
                 )
             )
-    if args.output is not None and args.record is not None and args.output.resolve() == args.record.resolve():
+    both = None not in (args.output, args.record)
+    if both and lies_within(args.record, args.output) and lies_within(args.output, args.record):
         raise InputError(Issue("--record", "same_output", "the same file as --output", "another path"))
 
 

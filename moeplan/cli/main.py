@@ -136,6 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         silence()
         return EXIT_BROKEN_PIPE
+    except OSError as error:  # what a file does that no command thought of is no defect, and not a verdict either
+        from moeplan.wire.files import store_error
+
+        return _report(store_error(error.filename or "file", error, "read"), as_json)
     except Exception as error:
         return _internal(error, as_json)
 

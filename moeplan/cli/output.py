@@ -51,15 +51,23 @@ def emit_json(value: Any) -> None:
 
 
 def emit_text(text: str) -> None:
-    """Write one text and an LF to stdout."""
-    emit_bytes((text + "\n").encode("utf-8"))
+    """Write one text and an LF to stdout, fit for a terminal."""
+    emit_bytes((_plain(text) + "\n").encode("utf-8"))
 
 
 def note(text: str) -> None:
     """Write one line to stderr; where that cannot be written there is nowhere left to say so."""
     if sys.stderr is not None:
         with suppress(OSError):
-            print(text, file=sys.stderr, flush=True)
+            print(_plain(text), file=sys.stderr, flush=True)
+
+
+def _plain(text: str) -> str:
+    """Return a text of lines whose control characters and unpaired surrogates, wherever they come from, are escaped."""
+    lines = text.split("\n")
+    if all(line.isprintable() for line in lines):
+        return text
+    return "\n".join(escape(line, 10 * len(line)) for line in lines)
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

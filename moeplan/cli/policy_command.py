@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moeplan.cli.actions import add_action, add_actions
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputError, Issue, escape
 
 EXAMPLE = "moeplan policy init --trust-key runner.pub --plan plan.json --checkpoint checkpoint.json -o policy.json"
 
@@ -89,7 +89,7 @@ def _init(args: argparse.Namespace) -> int:
         emit_bytes(dump_document(policy))
     else:
         write_file(args.output, dump_document(policy))
-        note(f"wrote {args.output}")
+        note(f"wrote {escape(args.output, 400)}")
     return 0
 
 
@@ -99,7 +99,7 @@ def _name(path: str) -> str:
     name = re.sub(r"[^a-z0-9._-]+", "-", Path(path).stem.lower()).strip("-._")
     if not name:
         raise InputError(
-            Issue("--trust-key", "invalid_name", "file name gives no signer id", "letters or digits", path)
+            Issue("--trust-key", "invalid_name", "file name gives no signer id", "letters or digits", escape(path))
         )
     return name
 
@@ -116,7 +116,7 @@ def _validate(args: argparse.Namespace) -> int:
     if args.json:
         emit_json({"ok": True, "kind": policy.kind, "digest": digest})
     else:
-        emit_text(f"ok  {digest}  {args.file}")
+        emit_text(f"ok  {digest}  {escape(args.file, 400)}")
     return 0
 
 

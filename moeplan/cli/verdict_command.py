@@ -28,6 +28,7 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.auditing.verification import load_evidence_bundle
     from moeplan.cli.inputs import instant_or_now, read_policy, read_registries
     from moeplan.cli.output import emit_bytes, emit_text, note
+    from moeplan.errors import escape
     from moeplan.evaluation.evaluate import evaluate
     from moeplan.wire.documents import dump_document
     from moeplan.wire.files import write_file
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     data = dump_document(verdict)
     if args.output is not None:
         write_file(args.output, data)
-        note(f"wrote {args.output}")
+        note(f"wrote {escape(args.output, 400)}")
     if args.json:
         emit_bytes(data)
     else:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import attrs
 
 from moeplan.digest import digest_bytes
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputError, Issue, escape
 from moeplan.evaluation.trials import counter_differences
 from moeplan.importers.prometheus import counters_between, read_snapshot
 from moeplan.importers.table import Importer
@@ -144,7 +144,7 @@ def _naming(file: GivenFile) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        error.source = file.name
+        error.source = escape(file.name)
         raise
 
 
@@ -154,8 +154,8 @@ def _require_counts(tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile
     seen: dict[bytes, str] = {}
     for file in tool_files:
         if file.data in seen:
-            message = f"the same file as {seen[file.data]}"
-            raise InputError(Issue("$", "duplicate_trial", message, "each trial once"), source=file.name)
+            message = f"the same file as {escape(seen[file.data])}"
+            raise InputError(Issue("$", "duplicate_trial", message, "each trial once"), source=escape(file.name))
         seen[file.data] = file.name
     if metrics and len(metrics) != len(tool_files) + 1:
         expected, got = f"{len(tool_files) + 1}: one before, and one after each trial", f"{len(metrics)} files"
@@ -169,13 +169,15 @@ def _require_alike(tool_files: Sequence[GivenFile], records: Sequence[ImportedRe
         if len(trial.requests) != len(first.requests):
             message, step = "another number of requests than the first trial", "import it as a run of its own"
             expected, got = str(len(first.requests)), str(len(trial.requests))
-            raise InputError(Issue("$.num_prompts", "trials_differ", message, expected, got, step), source=file.name)
+            raise InputError(
+                Issue("$.num_prompts", "trials_differ", message, expected, got, step), source=escape(file.name)
+            )
         if (trial.model, trial.endpoint, trial.concurrency) != (first.model, first.endpoint, first.concurrency):
             message, step = (
                 "another model, endpoint or concurrency than the first trial",
                 "import it as a run of its own",
             )
-            raise InputError(Issue("$", "trials_differ", message, "the same", None, step), source=file.name)
+            raise InputError(Issue("$", "trials_differ", message, "the same", None, step), source=escape(file.name))
 
 
 def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:

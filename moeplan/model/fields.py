@@ -86,6 +86,11 @@ def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many
     return attrs.field(validator=validate_many if many else validate, metadata={SCHEMA: schema}, **rest)
 
 
+def _encodable(value: str) -> bool:
+    """Return whether text has no unpaired surrogate, as file names and arguments that are not UTF-8 have."""
+    return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
+
+
 def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern.removeprefix("^").removesuffix("$"))
 
@@ -112,7 +117,7 @@ def text(
             return wanted
         # Printable ASCII always fits the plain pattern; asking that first is ten times faster than the match.
         fits = (plain and value.isascii() and value.isprintable()) or compiled.fullmatch(value)
-        return None if fits else wanted
+        return None if fits and _encodable(value) else wanted
 
     schema = {"type": "string", "minLength": min_length, "maxLength": max_length, "pattern": pattern}
     return _field(schema, check, optional=optional, many=many, **rest)
@@ -183,7 +188,7 @@ def limit_value(*, optional: bool = True, **rest: Any) -> Any:
     def check(value: Any) -> str | None:
         if type(value) is int and -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
             return None
-        if type(value) is str and len(value) <= 4096 and plain.fullmatch(value):
+        if type(value) is str and len(value) <= 4096 and plain.fullmatch(value) and _encodable(value):
             return None
         return "an integer or text"
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from moeplan.errors import Issue, StoreError, escape
 from moeplan.wire.strict_json import MAX_BYTES
 
-__all__ = ["open_regular", "read_file", "store_error", "write_chunks", "write_file"]
+__all__ = ["lies_within", "open_regular", "read_file", "store_error", "write_chunks", "write_file"]
 
 
 def store_error(path: Path | str, error: OSError, doing: str) -> StoreError:
@@ -115,6 +115,18 @@ def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
     finally:
         if temporary is not None:
             Path(temporary).unlink(missing_ok=True)
+
+
+def lies_within(path: Path | str, directory: Path | str) -> bool:
+    """Return whether ``path``, links followed, is ``directory`` or lies below it; neither has to exist.
+
+    Raises:
+        StoreError: a directory on the way cannot be looked into.
+    """
+    try:
+        return Path(os.path.realpath(_plain(path))).is_relative_to(os.path.realpath(_plain(directory)))
+    except OSError as error:
+        raise store_error(path, error, "read") from None
 
 
 def _writable(path: Path | str) -> Path:

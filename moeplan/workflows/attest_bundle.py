@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def attest_bundle(path: Path | str, key: PrivateKey, *, records: bool = True, in
         StoreError: it cannot be read or written.
     """
     root = Path(path)
-    if not root.is_dir():
+    if not os.path.isdir(root):  # unlike Path.is_dir, raises for no name
         raise InputError(
             Issue(
                 escape(str(path), 400),
