@@ -59,6 +59,8 @@ class EngineSnapshot:
         cached_prompt_tokens: None where the engine exposes none.
         started: whole seconds since the epoch when the process began; None where it is not exposed.
         start_text: the same as it was written, to tell two starts within a second apart.
+        model: the model name that the counters carry; empty where they carry none.
+        cached_from: which counter ``cached_prompt_tokens`` comes from.
     """
 
     requests: int
@@ -67,6 +69,8 @@ class EngineSnapshot:
     generation_tokens: int
     started: int | None
     start_text: str | None
+    model: str = ""
+    cached_from: str | None = None
 
 
 def parse_exposition(data: bytes, *, max_bytes: int = MAX_METRICS_BYTES) -> tuple[Sample, ...]:
@@ -135,6 +139,8 @@ def read_snapshot(data: bytes, model: str | None = None) -> EngineSnapshot:
         generation_tokens=_total(chosen, GENERATION),
         started=None if start is None else _seconds(start),
         start_text=start,
+        model=next((sample.labels.get("model_name", "") for sample in chosen), ""),
+        cached_from=cached,
     )
 
 
@@ -184,14 +190,21 @@ def counters_between(before: EngineSnapshot, after: EngineSnapshot) -> EngineCou
     """Return how the counters grew between two scrapes of one engine process.
 
     Raises:
-        InputError: ``counter_reset``: the process began anew, or a counter fell.
+        InputError: ``counter_reset``: the process began anew, or a counter fell; ``model_differs``: they are not
+            the counters of one model. Cached tokens that were counted under two names have no growth: None.
     """
+    if before.model != after.model:
+        message, step = "the two scrapes are of different models", "scrape one engine before and after each trial"
+        raise InputError(
+            Issue("model_name", "model_differs", message, escape(repr(before.model)), escape(repr(after.model)), step)
+        )
     if before.start_text is not None and after.start_text is not None and before.start_text != after.start_text:
         raise _reset(START, before.start_text, after.start_text)
     grown: dict[str, int | None] = {}
     for name in ("requests", "prompt_tokens", "cached_prompt_tokens", "generation_tokens"):
         old, new = getattr(before, name), getattr(after, name)
-        if old is None or new is None:
+        renamed = name == "cached_prompt_tokens" and before.cached_from != after.cached_from
+        if old is None or new is None or renamed:
             grown[name] = None
             continue
         if new < old:

@@ -89,6 +89,7 @@ class _Scrapes:
     before: GivenFile
     after: GivenFile
     started: int | None
+    model: str
     counters: EngineCounters
 
 
@@ -130,7 +131,8 @@ def import_run(
         files[path] = dump_document(record)
         counters = scrapes.counters if scrapes else None
         records.append(ImportedRecord(path, digest_bytes(files[path]), record, trial, counters))
-        findings += [_placed(finding, number) for finding in (*trial.findings, *_counter_findings(trial, record))]
+        remarks = (*trial.findings, *_counter_findings(trial, record), *_model_findings(trial, scrapes))
+        findings += [_placed(finding, number) for finding in remarks]
     _require_alike(tool_files, records)
     manifest = _manifest(run, records, inputs)
     manifest_path = f"evidence/{run}.json"
@@ -185,7 +187,7 @@ def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:
         first = read_snapshot(before.data, model)
     with _naming(after):
         last = read_snapshot(after.data, model)
-        return _Scrapes(before, after, first.started, counters_between(first, last))
+        return _Scrapes(before, after, first.started, last.model, counters_between(first, last))
 
 
 def _attachments(
@@ -276,6 +278,14 @@ def _counter_findings(trial: ImportedTrial, record: EvidenceRecord) -> Iterator[
         yield Finding(
             "counters_agree", "info", "requests, prompt and generated tokens of engine and client agree", None
         )
+
+
+def _model_findings(trial: ImportedTrial, scrapes: _Scrapes | None) -> Iterator[Finding]:
+    """Say where the engine names another model than the tool asked for: an alias, or another engine's page."""
+    if scrapes is not None and scrapes.model not in ("", trial.model):
+        named, asked = escape(scrapes.model, 100), escape(trial.model, 100)
+        message = f"the engine's counters are those of {named}, the tool asked for {asked}; check that it is an alias"
+        yield Finding("model_name_differs", "warning", message, None)
 
 
 def _placed(finding: Finding, number: int) -> Finding:

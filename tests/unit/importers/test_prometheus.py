@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moeplan.errors import InputError
-from moeplan.importers.prometheus import counters_between, parse_exposition, read_snapshot
+from moeplan.importers.prometheus import CACHED, counters_between, parse_exposition, read_snapshot
 from moeplan.model.evidence import EngineCounters
 
 TRIALS = Path(__file__).resolve().parents[3].parent / "shared" / "samples" / "made" / "trials"
@@ -132,3 +132,19 @@ def test_recorded_scrapes_close_with_the_client_s_sums() -> None:
     assert first == EngineCounters(240 + 16, 33_896 + 16 * 141, 6656, 15_360 + 1024)
     assert counters_between(pages[1], pages[2]).prompt_tokens == 33_897 + 16 * 141
     assert counters_between(pages[2], pages[3]).generation_tokens == 16_384
+
+
+def test_counters_of_two_models_are_not_subtracted() -> None:
+    before, after = read_snapshot(page(5, "100", model="one")), read_snapshot(page(9, "150", model="two"))
+    with pytest.raises(InputError) as caught:
+        counters_between(before, after)
+    assert caught.value.issues[0].code == "model_differs"
+
+
+def test_cached_tokens_of_two_names_are_not_subtracted() -> None:
+    new, old = CACHED
+    first = read_snapshot(page(extra=f'{new}{{model_name="m"}} 4\n{old}{{model_name="m"}} 2\n'))
+    second = read_snapshot(page(extra=f'{old}{{model_name="m"}} 5\n'))
+    third = read_snapshot(page(extra=f'{old}{{model_name="m"}} 8\n'))
+    assert counters_between(first, second).cached_prompt_tokens is None
+    assert counters_between(second, third).cached_prompt_tokens == 3

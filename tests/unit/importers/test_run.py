@@ -126,6 +126,16 @@ def test_counter_findings() -> None:
     assert code([scrape(0, 0, 0), scrape(6, 60, 18)], stated(warmup_requests=None)) == "counters_not_compared"
 
 
+def test_counters_under_another_models_name_are_pointed_out() -> None:
+    def labelled(page: GivenFile) -> GivenFile:
+        text = page.data.replace(b'{finished_reason="length"}', b"").replace(b"_total ", b'_total{model_name="other"} ')
+        return GivenFile(page.name, text)
+
+    pages = [labelled(scrape(0, 0, 0)), labelled(scrape(6, 60, 18))]
+    codes = [finding.code for finding in run_of(trials(1), pages).findings]
+    assert codes.count("model_name_differs") == 1
+
+
 @pytest.mark.parametrize(
     ("files", "pages", "source", "code"),
     [
