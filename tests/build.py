@@ -253,13 +253,19 @@ def make_trial(
     run: str = "run-1",
     deployment: Deployment | None = None,
     signers: tuple[VerifiedSigner, ...] = (RUNNER,),
-    start: str = TRIAL_START,
+    start: str | None = None,
     engine_start: str | None = ENGINE_START,
     engine_counters: EngineCounters | str | None = "closing",
     warmup: int | None = 0,
     **payload: Any,
 ) -> VerifiedRecord:
-    """Return a verified serving trial; its engine counters close unless others are given."""
+    """Return a verified serving trial; its engine counters close unless others are given.
+
+    Unless a start is given, trials follow one another: each number and each run has ten minutes of its own.
+    """
+    if start is None:
+        slot = 4 * (number - 1) + (0 if run == "run-1" else 1 + sum(run.encode()) % 3)
+        start = format_instant(parse_instant(TRIAL_START) + 600 * slot)
     rows = steady_requests() if requests is None else list(requests)
     table, gaps = make_tables(rows)
     duration = max((item.end for item in rows), default=1) or 1

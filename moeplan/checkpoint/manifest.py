@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
@@ -20,6 +21,9 @@ __all__ = ["OTHER_WEIGHTS", "Digested", "digest_checkpoint", "verify_checkpoint"
 
 OTHER_WEIGHTS = (".bin", ".ckpt", ".gguf", ".h5", ".msgpack", ".npz", ".onnx", ".pt", ".pth")
 """Suffixes of weight formats whose tensors are not read; such files are digested like any other."""
+
+_SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.safetensors", re.ASCII)
+"""Numbered shards. Source: huggingface_hub, ``serialization/_base.py``, filename pattern of split checkpoints."""
 
 
 @attrs.frozen
@@ -174,10 +178,25 @@ def _require_unchanged(files: Sequence[ListedFile], directory: Path | str) -> No
         )
 
 
+def _missing_shards(names: Iterable[str]) -> Iterable[Finding]:
+    """Yield a finding for each numbered set of safetensors files, ``x-00001-of-00005``, that is not whole."""
+    sets: dict[tuple[str, int], set[int]] = {}
+    for name in names:
+        match = _SHARD.fullmatch(name)
+        if match:
+            sets.setdefault((match[1], int(match[3])), set()).add(int(match[2]))
+    for (stem, total), numbers in sorted(sets.items()):
+        if len(numbers) != total or numbers != set(range(1, total + 1)):
+            message = f"{len(numbers)} of {total} numbered files are here"
+            where = escape(f"{stem}-?????-of-{total:05d}.safetensors", 400)
+            yield Finding(code="shards_missing", severity="error", message=message, where=where)
+
+
 def _remarks(
     files: Sequence[ListedFile], tensors: Sequence[Tensor], index: CheckpointIndex | None
 ) -> Iterable[Finding]:
     shards = {tensor.file for tensor in tensors}
+    yield from _missing_shards(file.name for file in files)
     if index is None and len(shards) > 1:
         message = f"{len(shards)} safetensors files and no {INDEX_NAME}: nothing says that the set is complete"
         yield Finding(code="index_missing", severity="warning", message=message, where=INDEX_NAME)

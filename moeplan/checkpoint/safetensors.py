@@ -7,43 +7,14 @@ from typing import Any, BinaryIO
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.checkpoint import Tensor
+from moeplan.model.checkpoint import DTYPE_BITS, MAX_HEADER_BYTES, Tensor
 from moeplan.units import MAX_SAFE_INTEGER
 from moeplan.wire.strict_json import child, parse_strict
 
-__all__ = ["DTYPE_BITS", "MAX_HEADER_BYTES", "TensorHeader", "read_header"]
-
-MAX_HEADER_BYTES = 100_000_000
-"""Longest header accepted, in bytes. Source: safetensors README, "Benefits"; ``MAX_HEADER_SIZE`` of the Rust crate."""
+__all__ = ["TensorHeader", "read_header"]
 
 LENGTH_BYTES = 8
 """Little-endian unsigned length before the header. Source: safetensors README, "Format"."""
-
-DTYPE_BITS = {
-    "BOOL": 8,
-    "F4": 4,
-    "F6_E2M3": 6,
-    "F6_E3M2": 6,
-    "U8": 8,
-    "I8": 8,
-    "F8_E5M2": 8,
-    "F8_E4M3": 8,
-    "F8_E8M0": 8,
-    "F8_E4M3FNUZ": 8,
-    "F8_E5M2FNUZ": 8,
-    "I16": 16,
-    "U16": 16,
-    "F16": 16,
-    "BF16": 16,
-    "I32": 32,
-    "U32": 32,
-    "F32": 32,
-    "C64": 64,
-    "F64": 64,
-    "I64": 64,
-    "U64": 64,
-}
-"""Bits of one element. Source: safetensors, ``safetensors/src/tensor.rs``, ``Dtype::bitsize``."""
 
 _KEYS = ("dtype", "shape", "data_offsets")
 _MOST_ISSUES = 100

@@ -51,9 +51,9 @@ def run(args: argparse.Namespace) -> int:
     else:
         emit_text(steps_table(done.steps))
         for item in done.reproductions:
-            emit_text(f"reproduced: {item.outcome}: signed by {item.signer}, policy {item.policy}, at {item.at}")
+            emit_text(f"signed verdict {item.outcome}: signed by {item.signer}, policy {item.policy}, at {item.at}")
         if not done.reproductions:
-            emit_text("reproduced: no verdict signed by a trusted verifier")
+            emit_text("signed verdict: none by a trusted verifier")
         if done.own is not None:
             emit_text("own:\n" + verdict_text(done.own))
     if done.error is not None:

@@ -13,7 +13,7 @@ from moeplan.model.evidence import CheckpointDigest, ServingTrial
 from moeplan.model.plan import BINDINGS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.verified import EvidenceSet, VerifiedRecord, VerifiedRun
-from moeplan.units import parse_instant
+from moeplan.units import NS_PER_S, parse_instant
 
 __all__ = ["State", "deployment_digests", "digest_leads"]
 
@@ -122,6 +122,8 @@ class State:
             return "run_named_twice"
         if len({_raw_requests(item) for item in self.trials}) < len(self.trials):
             return "trial_repeated"
+        if _overlap(self.trials):
+            return "trials_overlap"
         for item in self.trials:
             payload = item.record.payload
             assert isinstance(payload, ServingTrial)
@@ -204,6 +206,27 @@ def digest_leads(item: VerifiedRecord, digestions: tuple[VerifiedRecord, ...]) -
 
 def _raw_requests(item: VerifiedRecord) -> str:
     return next((part.digest for part in item.record.attachments if part.role == "requests"), item.digest)
+
+
+def _overlap(trials: tuple[VerifiedRecord, ...]) -> bool:
+    """Return whether two trials certainly ran at the same time.
+
+    An interval encloses its trial with some slack, so only an overlap longer than the slack of both is certain.
+    """
+    spans = []
+    for item in trials:
+        payload = item.record.payload
+        assert isinstance(payload, ServingTrial)
+        start, end = parse_instant(item.record.interval.start), parse_instant(item.record.interval.end)
+        spans.append((start, end, (end - start) * NS_PER_S - payload.duration_ns))
+    spans.sort()
+    for index, (_, end, slack) in enumerate(spans):
+        for other_start, other_end, other_slack in spans[index + 1 :]:
+            if other_start >= end:
+                break
+            if (min(end, other_end) - other_start) * NS_PER_S > slack + other_slack:
+                return True
+    return False
 
 
 Signed = TypeVar("Signed", VerifiedRecord, VerifiedRun)

@@ -53,6 +53,7 @@ REASONS = {
     "too_few_samples": "run longer trials",
     "too_few_trials": "run more trials of the same workload",
     "trial_aborted": "a trial was aborted; run it again",
+    "trials_overlap": "trials of one deployment ran at the same time; run them one after another",
     "trial_repeated": "two trials hold the same raw data; each must be a measurement of its own",
     "trials_missing": "the run made fewer trials than planned; run it again to its end",
     "warmup_undeclared": "import with --warmup-requests so that the counters can be compared",

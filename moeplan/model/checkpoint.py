@@ -4,16 +4,61 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
+from math import prod
 
 import attrs
 
 from moeplan.errors import Issue, escape
 from moeplan.model.fields import boolean, const, digest, integer, nested, sequence, text
 
-__all__ = ["METADATA_BYTES", "CheckpointFile", "CheckpointIndex", "CheckpointManifest", "Tensor", "root_digest"]
+__all__ = [
+    "DTYPE_BITS",
+    "MAX_HEADER_BYTES",
+    "METADATA_BYTES",
+    "CheckpointFile",
+    "CheckpointIndex",
+    "CheckpointManifest",
+    "Tensor",
+    "root_digest",
+]
 
 PATH_PATTERN = r"^(?!/)(?!.*(^|/)\.{1,2}(/|$))(?!.*//)[^\u0000-\u001f\u007f-\u009f\\]*[^/\u0000-\u001f\u007f-\u009f\\]$"
 """A relative path with ``/`` separators, no empty, ``.`` or ``..`` part, no control character, no backslash."""
+
+
+MAX_HEADER_BYTES = 100_000_000
+"""Longest header accepted, in bytes. Source: safetensors README, "Benefits"; ``MAX_HEADER_SIZE`` of the Rust crate."""
+
+DTYPE_BITS = {
+    "BOOL": 8,
+    "F4": 4,
+    "F6_E2M3": 6,
+    "F6_E3M2": 6,
+    "U8": 8,
+    "I8": 8,
+    "F8_E5M2": 8,
+    "F8_E4M3": 8,
+    "F8_E8M0": 8,
+    "F8_E4M3FNUZ": 8,
+    "F8_E5M2FNUZ": 8,
+    "I16": 16,
+    "U16": 16,
+    "F16": 16,
+    "BF16": 16,
+    "I32": 32,
+    "U32": 32,
+    "F32": 32,
+    "C64": 64,
+    "F64": 64,
+    "I64": 64,
+    "U64": 64,
+}
+"""Bits of one element. Source: safetensors, ``safetensors/src/tensor.rs``, ``Dtype::bitsize``."""
+
+METADATA_BYTES = 1 << 20
+"""Most bytes of a safetensors header beside its tensors' entries: ``__metadata__`` and padding."""
+_ENTRY_BYTES = 160
+"""Most bytes of one tensor's header entry beside its name and shape."""
 
 
 @attrs.frozen
@@ -76,6 +121,13 @@ class CheckpointManifest:
             yield Issue("$.tensorBytes", "wrong_sum", "not the tensors' sum", f"{total} bytes", str(self.tensor_bytes))
         known = set(names)
         for index, tensor in enumerate(self.tensors):
+            bits = DTYPE_BITS.get(tensor.dtype)
+            if bits is None:
+                expected = ", ".join(DTYPE_BITS)
+                yield Issue(f"$.tensors[{index}].dtype", "unknown_dtype", "no such dtype", expected, tensor.dtype)
+            elif bits * prod(tensor.shape) != 8 * tensor.bytes:
+                at, expected = f"$.tensors[{index}].bytes", "dtype × shape"
+                yield Issue(at, "wrong_tensor_size", "not what dtype and shape give", expected, str(tensor.bytes))
             if tensor.file not in known:
                 yield Issue(
                     f"$.tensors[{index}].file",
@@ -104,21 +156,16 @@ class CheckpointManifest:
             if not file.name.endswith(".safetensors"):
                 continue
             rest = file.size - 8 - data[file.name]
-            if not 2 <= rest <= header[file.name] + METADATA_BYTES:
+            most = min(header[file.name] + METADATA_BYTES, MAX_HEADER_BYTES)
+            if not 2 <= rest <= most:
                 yield Issue(
                     f"$.files[{index}].size",
                     "tensors_do_not_fill_file",
                     "the tensors listed for this file do not explain its size",
-                    f"{data[file.name] + 10} to {data[file.name] + 8 + header[file.name] + METADATA_BYTES} bytes",
+                    f"{data[file.name] + 10} to {data[file.name] + 8 + most} bytes",
                     str(file.size),
                     "digest the checkpoint again",
                 )
-
-
-METADATA_BYTES = 1 << 20
-"""Most bytes of a safetensors header beside its tensors' entries: ``__metadata__`` and padding."""
-_ENTRY_BYTES = 160
-"""Most bytes of one tensor's header entry beside its name and shape."""
 
 
 def root_digest(files: Iterable[CheckpointFile]) -> str:

@@ -81,6 +81,8 @@ def _plan_line(registry: Registry, line: bytes | None, form: str, envelope: bool
     try:
         if line is None:
             raise InputError(Issue("$", "too_large", "line too long", f"at most {MAX_LINE_BYTES} bytes"))
+        if not line.strip():
+            raise InputError(Issue("$", "empty_line", "line is empty", "one JSON object"))
         scenario = parse_scenario(parse_strict(line, max_bytes=MAX_LINE_BYTES + 1))
         return plan_bytes(plan(registry, scenario), form, envelope=envelope)
     except MoeplanError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import tempfile
@@ -16,11 +17,26 @@ from moeplan.wire.strict_json import MAX_BYTES
 __all__ = ["lies_within", "open_regular", "read_file", "store_error", "write_chunks", "write_file"]
 
 
+_NEXT = {
+    errno.ENOENT: "check the path",
+    errno.EACCES: "check who may read and write there",
+    errno.EPERM: "check who may read and write there",
+    errno.EROFS: "write to another place; this file system is read-only",
+    errno.ENOSPC: "free some space and run again",
+    errno.EDQUOT: "free some space and run again",
+    errno.ENAMETOOLONG: "use a shorter name",
+    errno.EISDIR: "name a file, not a directory",
+    errno.ENOTDIR: "check the path: a part of it is a file",
+}
+"""The next step by the system's error number."""
+
+
 def store_error(path: Path | str, error: OSError, doing: str) -> StoreError:
     """Return the named error for a failed file operation."""
     reason = error.strerror or type(error).__name__
     where = escape(str(path), 400)
-    return StoreError(Issue(where, "file_" + doing, f"cannot {doing}: {reason}", None, None, None), source=where)
+    step = _NEXT.get(error.errno or 0)
+    return StoreError(Issue(where, "file_" + doing, f"cannot {doing}: {reason}", next=step), source=where)
 
 
 @contextmanager
@@ -147,7 +163,9 @@ def _plain(path: Path | str) -> Path | str:
 
 
 def _not_regular(path: Path | str) -> StoreError:
-    return StoreError(Issue(escape(str(path), 400), "not_a_regular_file", "not a regular file", "a regular file"))
+    step = "write what comes through a pipe or device to a file first; plan --batch also takes - for standard input"
+    where = escape(str(path), 400)
+    return StoreError(Issue(where, "not_a_regular_file", "not a regular file", "a regular file", next=step))
 
 
 def _umask() -> int:

@@ -97,7 +97,9 @@ def _checkpoint(document: CheckpointManifest) -> CheckpointManifest:
     files = _unique(document.files, lambda file: file.name)
     names = [file.name for file in files]
     placed = tuple(
-        attrs.evolve(tensor, file=names[number % len(names)], bytes=tensor.bytes // 4)
+        attrs.evolve(
+            tensor, file=names[number % len(names)], dtype="U8", shape=(tensor.bytes // 4,), bytes=tensor.bytes // 4
+        )
         for number, tensor in enumerate(document.tensors)
     )
     tensors = _unique(placed, lambda tensor: (tensor.file, tensor.name))

@@ -111,6 +111,16 @@ class TestDigest:
         (folder / "three.safetensors").write_bytes(safetensors_bytes({"a": entry("U8", [1], 0, 1)}, b"x"))
         assert codes(digest_checkpoint(folder)) == ["index_missing", "tensor_repeated"]
 
+    def test_numbered_shards_that_are_not_whole(self, folder: Path) -> None:
+        (folder / "model.safetensors.index.json").unlink()
+        (folder / "two.safetensors").unlink()
+        (folder / "one.safetensors").rename(folder / "model-00001-of-00005.safetensors")
+        assert codes(digest_checkpoint(folder)) == ["shards_missing"]
+        for number in range(2, 6):
+            data = safetensors_bytes({f"t{number}": entry("U8", [1], 0, 1)}, b"x")
+            (folder / f"model-0000{number}-of-00005.safetensors").write_bytes(data)
+        assert codes(digest_checkpoint(folder)) == ["index_missing"]
+
     def test_one_shard_needs_no_index(self, folder: Path) -> None:
         (folder / "model.safetensors.index.json").unlink()
         (folder / "two.safetensors").unlink()

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from moeplan.checkpoint.safetensors import DTYPE_BITS, MAX_HEADER_BYTES, TensorHeader, read_header
+from moeplan.checkpoint.safetensors import TensorHeader, read_header
 from moeplan.errors import InputError, Issue
+from moeplan.model.checkpoint import DTYPE_BITS, MAX_HEADER_BYTES
 from tests.unit.checkpoint.made import TINY_MOE, entry, safetensors_bytes, second_reading
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -20,6 +21,6 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
     (tmp_path / "bin").mkdir()
     script = tmp_path / "bin/moeplan"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -P -m moeplan.cli.main "$@"\n', "utf-8")
+    script.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m moeplan.cli.main "$@"\n', "utf-8")
     script.chmod(0o755)
     return tmp_path

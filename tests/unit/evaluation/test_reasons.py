@@ -237,6 +237,11 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     "tensors_not_read": (tensors_not_read, "residency.exact_tensor_bytes", "inconclusive"),
     "too_few_samples": (lambda: trials_with(steady_requests(56)), "sla.ttft_p95", "inconclusive"),
     "too_few_trials": (lambda: case_of(PLAN, trials=2), "sla.trials", "inconclusive"),
+    "trials_overlap": (
+        lambda: case_of(PLAN, lambda plan, number: make_trial(plan, number, start=TRIAL_START)),
+        "sla.trials",
+        "inconclusive",
+    ),
     "trial_aborted": (aborted, "sla.trials", "inconclusive"),
     "trial_repeated": (lambda: case_of(PLAN, relabelled), "sla.trials", "inconclusive"),
     "trials_missing": (lambda: run_with(planned_trials=4), "sla.trials", "inconclusive"),

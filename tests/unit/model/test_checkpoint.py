@@ -64,3 +64,22 @@ def test_metadata_has_a_bound(extra: int, faults: int) -> None:
 
 def test_other_files_hold_no_tensors() -> None:
     assert codes(manifest(10**12, name="pytorch_model.bin")) == []
+
+
+def test_a_tensors_size_is_that_of_dtype_and_shape() -> None:
+    wrong = attrs.evolve(tensor(100), shape=(49,))
+    assert codes(manifest(8 + 64 + 100, wrong)) == [("wrong_tensor_size", "$.tensors[0].bytes")]
+    packed = Tensor("w", NAME, "F4", (200,), 100)
+    assert codes(manifest(8 + 64 + 100, packed)) == []
+
+
+def test_an_unknown_dtype_is_named() -> None:
+    assert codes(manifest(8 + 64 + 100, attrs.evolve(tensor(100), dtype="Q9"))) == [
+        ("unknown_dtype", "$.tensors[0].dtype")
+    ]
+
+
+def test_a_header_is_no_longer_than_the_format_allows() -> None:
+    many = Tensor("w", NAME, "U8", (1,) * 5_000_000 + (100,), 100)
+    assert codes(manifest(8 + 100 + 100_000_000, many)) == []
+    assert codes(manifest(8 + 100 + 100_000_001, many)) == [("tensors_do_not_fill_file", "$.files[0].size")]

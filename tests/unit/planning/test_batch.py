@@ -24,8 +24,8 @@ def test_a_good_line_is_the_plan_itself(form: str) -> None:
 
 
 BAD = [
-    (b"", "invalid_json", "$"),
-    (b"   \n", "invalid_json", "$"),
+    (b"", "empty_line", "$"),
+    (b"   \n", "empty_line", "$"),
     (b"not json\n", "invalid_json", "$"),
     (b'{"model":"kimi-k3","hardware":"h200","devices":8,"devices":9}', "duplicate_key", "$.devices"),
     (b'{"model":"kimi-k3","hardware":"h200","devices":NaN}', "not_a_number", "$.devices"),
