@@ -55,21 +55,24 @@ _REMEMBERED = 1024
 """Accepted texts a field remembers: the same identifiers come again, and a look-up is cheaper than a match."""
 
 
-def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many: bool = False, **rest: Any) -> Any:
+Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
+
+
+def _field(
+    schema: dict[str, Any],
+    check: Check,
+    *,
+    optional: bool = False,
+    many: bool = False,
+    quick: Callable[[Validator], Validator] | None = None,
+    **rest: Any,
+) -> Any:
+    """Return an attrs field; ``quick`` may put a cheaper acceptance of common values before the validator."""
+
     accepted: set[str] = set()
 
-    def refusal(value: Any) -> str | None:
-        if type(value) is not str:
-            return check(value)
-        if value in accepted:
-            return None
-        expected = check(value)
-        if expected is None and len(accepted) < _REMEMBERED and len(value) < _REMEMBERED:
-            accepted.add(value)
-        return expected
-
     def validate(_instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
-        expected = refusal(value)
+        expected = check(value)
         if expected is not None and not (optional and value is None):
             raise _refuse(attribute.name, expected, value)
 
@@ -79,20 +82,39 @@ def _field(schema: dict[str, Any], check: Check, *, optional: bool = False, many
         if type(value) is not tuple:
             raise _refuse(attribute.name, "a tuple", value)
         for index, item in enumerate(value):
-            expected = refusal(item)
+            if type(item) is str and item in accepted:
+                continue
+            expected = check(item)
             if expected is not None:
                 raise _refuse(f"{attribute.name}[{index}]", expected, item)
+            if type(item) is str and len(accepted) < _REMEMBERED and len(item) < _REMEMBERED:
+                accepted.add(item)
 
-    return attrs.field(validator=validate_many if many else validate, metadata={SCHEMA: schema}, **rest)
+    validator: Validator = validate_many if many else validate if quick is None else quick(validate)
+    return attrs.field(validator=validator, metadata={SCHEMA: schema}, **rest)
+
+
+def _remembering(validate: Validator) -> Validator:
+    """Return a validator that does not look again at a text it accepted before."""
+    accepted: set[str] = set()
+
+    def remembered(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+        if type(value) is str and value in accepted:
+            return
+        validate(instance, attribute, value)
+        if type(value) is str and len(accepted) < _REMEMBERED and len(value) < _REMEMBERED:
+            accepted.add(value)
+
+    return remembered
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern.removeprefix("^").removesuffix("$"))
 
 
 def _encodable(value: str) -> bool:
     """Return whether text has no unpaired surrogate, as file names and arguments that are not UTF-8 have."""
     return value.isascii() or not any("\ud800" <= c <= "\udfff" for c in value)
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.removeprefix("^").removesuffix("$"))
 
 
 def text(
@@ -116,11 +138,12 @@ def text(
         if type(value) is not str or not min_length <= len(value) <= max_length:
             return wanted
         # Printable ASCII always fits the plain pattern; asking that first is ten times faster than the match.
-        fits = (plain and value.isascii() and value.isprintable()) or compiled.fullmatch(value)
-        return None if fits and _encodable(value) else wanted
+        if plain and value.isascii() and value.isprintable():
+            return None
+        return None if compiled.fullmatch(value) and _encodable(value) else wanted
 
     schema = {"type": "string", "minLength": min_length, "maxLength": max_length, "pattern": pattern}
-    return _field(schema, check, optional=optional, many=many, **rest)
+    return _field(schema, check, optional=optional, many=many, quick=_remembering, **rest)
 
 
 def digest(*, optional: bool = False, many: bool = False, **rest: Any) -> Any:
@@ -154,7 +177,15 @@ def integer(*, ge: int = 0, le: int = MAX_SAFE_INTEGER, optional: bool = False, 
     def check(value: Any) -> str | None:
         return None if type(value) is int and ge <= value <= le else wanted
 
-    return _field({"type": "integer", "minimum": ge, "maximum": le}, check, optional=optional, many=many, **rest)
+    def quick(validate: Validator) -> Validator:
+        def accept(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+            if type(value) is not int or not ge <= value <= le:
+                validate(instance, attribute, value)
+
+        return accept
+
+    schema = {"type": "integer", "minimum": ge, "maximum": le}
+    return _field(schema, check, optional=optional, many=many, quick=quick, **rest)
 
 
 def boolean(**rest: Any) -> Any:
@@ -169,7 +200,8 @@ def choice(*values: str, optional: bool = False, many: bool = False, **rest: Any
     def check(value: Any) -> str | None:
         return None if type(value) is str and value in values else wanted
 
-    return _field({"type": "string", "enum": list(values)}, check, optional=optional, many=many, **rest)
+    schema = {"type": "string", "enum": list(values)}
+    return _field(schema, check, optional=optional, many=many, quick=_remembering, **rest)
 
 
 def const(value: str) -> Any:
@@ -192,13 +224,20 @@ def limit_value(*, optional: bool = True, **rest: Any) -> Any:
             return None
         return "an integer or text"
 
+    def quick(validate: Validator) -> Validator:
+        def accept(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+            if type(value) is not int or not -MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER:
+                validate(instance, attribute, value)
+
+        return accept
+
     schema = {
         "anyOf": [
             {"type": "integer", "minimum": -MAX_SAFE_INTEGER, "maximum": MAX_SAFE_INTEGER},
             {"type": "string", "maxLength": 4096, "pattern": _PLAIN_PATTERN},
         ]
     }
-    return _field(schema, check, optional=optional, **rest)
+    return _field(schema, check, optional=optional, quick=quick, **rest)
 
 
 def nested(cls: type | tuple[type, ...], *, optional: bool = False, **rest: Any) -> Any:
@@ -209,7 +248,14 @@ def nested(cls: type | tuple[type, ...], *, optional: bool = False, **rest: Any)
     def check(value: Any) -> str | None:
         return None if isinstance(value, cls) else f"a {names}"
 
-    return _field({}, check, optional=optional, **rest)
+    def quick(validate: Validator) -> Validator:
+        def accept(instance: object, attribute: attrs.Attribute[Any], value: Any) -> None:
+            if not isinstance(value, cls):
+                validate(instance, attribute, value)
+
+        return accept
+
+    return _field({}, check, optional=optional, quick=quick, **rest)
 
 
 def sequence(cls: type | tuple[type, ...], *, min_items: int = 0, max_items: int | None = None, **rest: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from moeplan.model.plan import Criterion, SampleNeed
 from moeplan.planning.samples import sample_need
 from moeplan.units import NS_PER_MS
@@ -31,7 +29,6 @@ _EXPERTS = ("expert_counts",)
 Criteria = tuple[Criterion, ...]
 
 
-@lru_cache(maxsize=8192)
 def _criterion(
     clause: str,
     id: str,
@@ -155,28 +152,37 @@ def load_criteria() -> Criteria:
     )
 
 
+_PHASES = _criterion(
+    "memory_phases", "memory.phases", "memory_phases_captured", "sum", "ge", MEMORY_PHASES, "count", _MEMORY
+)
+_WORKLOAD_AND_PARTS = (
+    _criterion(
+        "memory_workload",
+        "memory.workload",
+        "workload_requests_in_capture",
+        "sum",
+        "ge",
+        1,
+        "count",
+        ("memory_series", "serving_trial"),
+    ),
+    _criterion("memory_parts", "memory.parts", "memory_parts_missing", "sum", "le", 0, "count", _MEMORY),
+)
+
+
 def memory_criteria(device_bytes: int | None) -> Criteria:
     """Return the criteria of ``memory_envelope``; ``device_bytes`` is one device's memory, None where unknown."""
-    during = ("memory_series", "serving_trial")
-    return (
-        _criterion(
-            "memory_phases", "memory.phases", "memory_phases_captured", "sum", "ge", MEMORY_PHASES, "count", _MEMORY
-        ),
-        _criterion(
-            "memory_phases",
-            "memory.device_peak",
-            "device_memory_peak_bytes",
-            "all_records",
-            "le",
-            device_bytes,
-            "bytes",
-            _MEMORY,
-        ),
-        _criterion(
-            "memory_workload", "memory.workload", "workload_requests_in_capture", "sum", "ge", 1, "count", during
-        ),
-        _criterion("memory_parts", "memory.parts", "memory_parts_missing", "sum", "le", 0, "count", _MEMORY),
+    peak = _criterion(
+        "memory_phases",
+        "memory.device_peak",
+        "device_memory_peak_bytes",
+        "all_records",
+        "le",
+        device_bytes,
+        "bytes",
+        _MEMORY,
     )
+    return (_PHASES, peak, *_WORKLOAD_AND_PARTS)
 
 
 def sla_criteria(
@@ -196,7 +202,7 @@ def sla_criteria(
             "inter_token", "chunk_gap_p95", "chunk_gap_p95_ns", "le", target_inter_token_ms * NS_PER_MS, "ns", samples
         ),
         _trial("sustained_load", "concurrency", "concurrency_sustained", "ge", concurrency, "requests"),
-        _trial("sustained_load", "failed_requests", "failed_requests", "le", 0, "requests"),
+        _FAILED_REQUESTS,
         _trial("sustained_load", "input_tokens", "input_tokens_least", "ge", input_tokens, "tokens"),
         _trial("sustained_load", "output_tokens_least", "output_tokens_least", "ge", output_tokens, "tokens"),
         _trial("sustained_load", "output_tokens_most", "output_tokens_most", "le", output_tokens, "tokens"),
@@ -208,8 +214,7 @@ def sla_criteria(
             prefix_cache_share,
             "basis_points",
         ),
-        _trial("sustained_load", "engine_counters", "engine_counter_differences", "le", 0, "count"),
-        _criterion("sustained_load", "sla.trials", "complete_trials", "sum", "ge", LEAST_TRIALS, "count", _TRIAL),
+        *_COUNTERS_AND_TRIALS,
     )
 
 
@@ -224,6 +229,13 @@ def _trial(
 ) -> Criterion:
     aggregation = "each_trial" if samples is None else "p95_each_trial"
     return _criterion(clause, f"sla.{name}", metric, aggregation, comparator, limit, unit, _TRIAL, "declared", samples)
+
+
+_FAILED_REQUESTS = _trial("sustained_load", "failed_requests", "failed_requests", "le", 0, "requests")
+_COUNTERS_AND_TRIALS = (
+    _trial("sustained_load", "engine_counters", "engine_counter_differences", "le", 0, "count"),
+    _criterion("sustained_load", "sla.trials", "complete_trials", "sum", "ge", LEAST_TRIALS, "count", _TRIAL),
+)
 
 
 def routing_criteria() -> Criteria:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import cache
+from json.encoder import encode_basestring
 from typing import Any, TypeVar
 
 import attrs
@@ -39,7 +40,7 @@ _KEPT = 4096
 
 Part = TypeVar("Part")
 
-_quote = json.JSONEncoder(ensure_ascii=False).encode
+_quote: Callable[[str], str] = encode_basestring
 _WORDS: dict[Any, str] = {None: "null", True: "true", False: "false"}
 
 _SHARED = frozenset(
