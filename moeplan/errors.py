@@ -87,6 +87,11 @@ class MoeplanError(Exception):
         """Return an error with one issue; keywords as in :class:`Issue`."""
         return cls(Issue(path, code, message, **rest))
 
+    def lines(self) -> tuple[str, ...]:
+        """Return each issue as a person reads it, the source before it where its path does not begin with it."""
+        prefix = f"{self.source}: " if self.source else ""
+        return tuple(str(i) if str(i).startswith(prefix) else prefix + str(i) for i in self.issues)
+
     def to_json(self) -> dict[str, Any]:
         """Return the object ``--json`` prints: the first issue, and all of them under ``issues``."""
         error = self.issues[0].to_json()

@@ -27,7 +27,14 @@ _BINDING_WORDS = {
 _ROLE_WORDS = {"runner": "sign measurements", "packer": "sign the bundle's index", "verifier": "sign verdicts"}
 
 
-def make_signer(name: str, pem: bytes, roles: Sequence[str], expected_fingerprint: str | None = None) -> Signer:
+def make_signer(
+    name: str,
+    pem: bytes,
+    roles: Sequence[str],
+    expected_fingerprint: str | None = None,
+    *,
+    source: str | None = None,
+) -> Signer:
     """Return a policy's signer for a public key in PEM.
 
     Raises:
@@ -35,7 +42,7 @@ def make_signer(name: str, pem: bytes, roles: Sequence[str], expected_fingerprin
     """
     from moeplan.signing.keys import fingerprint, load_public_key, public_pem
 
-    key = load_public_key(pem, source=name)
+    key = load_public_key(pem, source=source or name)
     found = fingerprint(key)
     if expected_fingerprint is not None and expected_fingerprint != found:
         raise InputError(

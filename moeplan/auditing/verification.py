@@ -19,7 +19,7 @@ from moeplan.auditing.steps import Steps
 from moeplan.bundle.inventory import check_inventory, load_inventory, no_inventory
 from moeplan.bundle.source import ATTESTATIONS, BUNDLE_FILE, BundleSource, open_source
 from moeplan.digest import digest_bytes
-from moeplan.errors import InputError, Issue, VerificationError
+from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.attestation import IndexPredicate
 from moeplan.model.evidence import EvidenceRecord, RunManifest
 from moeplan.model.inventory import EvidenceBundle
@@ -129,7 +129,11 @@ def _policy(policy: Policy) -> tuple[TrustedKeys, str]:
 
 
 def _container(path: Path | str) -> tuple[BundleSource, str]:
-    source = open_source(path)
+    try:
+        source = open_source(path)
+    except VerificationError as error:
+        error.source = escape(str(path), 400)
+        raise
     return source, f"{len(source.paths())} regular files"
 
 

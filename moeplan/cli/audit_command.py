@@ -26,7 +26,7 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.auditing.audit import audit
     from moeplan.cli.inputs import instant_or_now, read_policy, read_registries
     from moeplan.cli.main import EXIT_FAULT
-    from moeplan.cli.output import emit_json, emit_text, note
+    from moeplan.cli.output import emit_json, emit_text, note_error
     from moeplan.cli.verdict_command import verdict_code, verdict_text
     from moeplan.cli.verify_command import steps_table
     from moeplan.wire.converter import unstructure
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         if done.own is not None:
             emit_text("own:\n" + verdict_text(done.own))
     if done.error is not None:
-        note(f"error: {done.error}")
+        note_error(done.error)
         return EXIT_FAULT
     assert done.own is not None
     return verdict_code(done.own)

@@ -109,14 +109,10 @@ def _dispatch(argv: Sequence[str]) -> int:
 
 
 def _report(error: MoeplanError, as_json: bool) -> int:
-    from moeplan.cli.output import note
+    from moeplan.cli.output import note_error
 
     _say(error.to_json(), as_json)
-    prefix = f"{error.source}: " if error.source else ""
-    for issue in error.issues[:20]:
-        note(f"error: {prefix}{issue}" if not str(issue).startswith(prefix or "\0") else f"error: {issue}")
-    if len(error.issues) > 20:
-        note(f"… and {len(error.issues) - 20} more")
+    note_error(error)
     return EXIT_FAULT if isinstance(error, VerificationError) else EXIT_INPUT
 
 

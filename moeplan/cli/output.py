@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from moeplan.errors import Issue, StoreError, escape
+from moeplan.errors import Issue, MoeplanError, StoreError, escape
 
-__all__ = ["emit_bytes", "emit_json", "emit_text", "note", "silence", "table"]
+__all__ = ["emit_bytes", "emit_json", "emit_text", "note", "note_error", "silence", "table"]
+
+_MOST_LINES = 20
 
 
 def emit_bytes(data: bytes) -> None:
@@ -68,6 +70,15 @@ def _plain(text: str) -> str:
     if all(line.isprintable() for line in lines):
         return text
     return "\n".join(escape(line, 10 * len(line)) for line in lines)
+
+
+def note_error(error: MoeplanError) -> None:
+    """Write an error's issues to stderr, one line each, at most 20."""
+    lines = error.lines()
+    for line in lines[:_MOST_LINES]:
+        note(f"error: {line}")
+    if len(lines) > _MOST_LINES:
+        note(f"… and {len(lines) - _MOST_LINES} more")
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moeplan.cli.actions import add_action, add_actions
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue, escape, escape
 
 EXAMPLE = "moeplan policy init --trust-key runner.pub --plan plan.json --checkpoint checkpoint.json -o policy.json"
 
@@ -66,7 +66,13 @@ def _init(args: argparse.Namespace) -> int:
         raise InputError(Issue("--fingerprint", "usage", "more fingerprints than keys", "one for each --trust-key"))
     wanted = [*args.fingerprint, *[None] * len(args.trust_key)]
     signers = tuple(
-        make_signer(_name(path), read_file(path, max_bytes=1 << 20), args.role or SIGNER_ROLES, expected)
+        make_signer(
+            _name(path),
+            read_file(path, max_bytes=1 << 20),
+            args.role or SIGNER_ROLES,
+            expected,
+            source=escape(path, 400),
+        )
         for path, expected in zip(args.trust_key, wanted, strict=False)
     )
     expects = None

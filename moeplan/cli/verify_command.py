@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.auditing.verification import verify_evidence_bundle
     from moeplan.cli.inputs import read_policy, read_registries
     from moeplan.cli.main import EXIT_FAULT, EXIT_OK
-    from moeplan.cli.output import emit_json, emit_text, note
+    from moeplan.cli.output import emit_json, emit_text, note_error
 
     if args.unsigned:
         return _inspect(args)
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
             emit_json({"ok": False, "steps": [step.to_json() for step in steps.done], **error.to_json()})
         else:
             emit_text(steps_table(steps.done))
-        note(f"error: {error}")
+        note_error(error)
         return EXIT_FAULT
     if args.json:
         emit_json({"ok": True, "steps": [step.to_json() for step in steps.done]})

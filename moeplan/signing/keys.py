@@ -93,6 +93,9 @@ def load_public_key(pem: bytes, *, source: str | None = None) -> PublicKey:
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+    if b"PRIVATE KEY-----" in pem:
+        hint = "give the public half: openssl pkey -in KEY -pubout"
+        raise _refuse("key_malformed", "this is a private key", "its public half", source, hint)
     try:
         _check_pem(pem, b"PUBLIC KEY")
         key = load_pem_public_key(pem)

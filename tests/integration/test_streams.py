@@ -62,3 +62,20 @@ def test_closed_streams_leave_the_exit_code(demo: Path) -> None:
 
 def test_closed_input_is_named(demo: Path) -> None:
     assert shell("plan --batch - <&-", demo) == 2
+
+
+def test_messages_name_the_file(demo: Path) -> None:
+    (demo / "notes.txt").write_text("not a bundle\n")
+    command = [sys.executable, "-m", "moeplan.cli.main", "verify", "notes.txt", "--policy", "policy.json"]
+    done = subprocess.run(command, cwd=demo, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert done.stderr.splitlines()[-1].startswith("error: notes.txt: ")
+
+
+def test_a_private_key_is_no_public_key(demo: Path) -> None:
+    key = Path(__file__).resolve().parents[2] / "tests" / "data" / "published-test-key.pem"
+    command = [sys.executable, "-m", "moeplan.cli.main", "policy", "init", "--trust-key", str(key)]
+    done = subprocess.run(command, cwd=demo, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"error: {key}: this is a private key")
+    assert "PRIVATE KEY-----" not in done.stderr
