@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from moeplan.cli.actions import add_action, add_actions
-from moeplan.errors import InputError, Issue, escape, escape
+from moeplan.errors import InputError, Issue, escape
 
 EXAMPLE = "moeplan policy init --trust-key runner.pub --plan plan.json --checkpoint checkpoint.json -o policy.json"
 
