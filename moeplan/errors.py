@@ -10,6 +10,7 @@ __all__ = [
     "InputError",
     "Issue",
     "MoeplanError",
+    "PluginError",
     "StoreError",
     "UnsupportedError",
     "VerificationError",
@@ -107,6 +108,14 @@ class UnsupportedError(InputError):
 
 class VerificationError(MoeplanError):
     """An evidence bundle or one of its signatures is at fault (exit code 4)."""
+
+
+class PluginError(MoeplanError):
+    """A plugin is at fault and nothing else can answer in its place (exit code 2).
+
+    Where others can, no error is raised: the fault is a named ``PluginFailure`` beside the answers and the command
+    goes on.
+    """
 
 
 class StoreError(MoeplanError):
