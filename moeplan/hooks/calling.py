@@ -6,6 +6,7 @@ believed nowhere before the host has structured it.
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from traceback import extract_tb
@@ -14,7 +15,7 @@ from typing import Any
 import attrs
 
 from moeplan.errors import escape
-from moeplan.hooks.plain_data import may_be_none, read_arguments, shape_fault, thaw
+from moeplan.hooks.plain_data import may_be_none, read_arguments, shape_fault, thaw, write_arguments
 
 __all__ = ["MAX_ITEMS", "Fault", "LoadedPlugin", "load_plugin"]
 
@@ -66,10 +67,13 @@ class LoadedPlugin:
             results = getattr(self.manager.hook, hook)(**arguments)
         except (Exception, SystemExit, GeneratorExit) as error:
             raise Fault.of("raised", "the hook", error) from None
-        result = results[0] if results else None
-        if {name: thaw(value) for name, value in arguments.items()} != written:
-            raise Fault("input_changed", "the hook changed its input")
-        return _written(hook, result)
+        try:
+            if write_arguments(arguments) != written:
+                raise Fault("input_changed", "the hook changed its input")
+            return _written(hook, results[0] if results else None)
+        except (TypeError, ValueError, AttributeError, RecursionError) as error:
+            # Values put into frozen objects by force: not JSON, a cycle, or objects that do something when looked at.
+            raise Fault.of("malformed_result", "writing the result", error) from None
 
 
 def _written(hook: str, result: Any) -> Any:
@@ -82,7 +86,7 @@ def _written(hook: str, result: Any) -> Any:
     wanted = shape_fault(hook, result)
     if wanted is not None:
         raise Fault("wrong_type", f"the hook returned {type(result).__name__}; expected {wanted}")
-    return thaw(result)
+    return json.loads(json.dumps(thaw(result)))
 
 
 def load_plugin(name: str, value: str) -> LoadedPlugin:

@@ -20,15 +20,20 @@ BOOT = (
 """The child's program. Its first line of input is the parent's ``sys.path``, so that both find the same plugins."""
 
 
-def answer(request: dict[str, Any]) -> dict[str, Any]:
-    """Return the answer to a request: ``{"value": …, "hooks": […]}`` or ``{"code": …, "message": …}``."""
+def answer(request: dict[str, Any]) -> bytes:
+    """Return the answer to a request as JSON: ``{"value": …, "hooks": […]}`` or ``{"code": …, "message": …}``."""
     from moeplan.hooks.calling import Fault, load_plugin
 
     try:
         plugin = load_plugin(request["name"], request["value"])
-        return {"value": plugin.call(request["hook"], request["arguments"]), "hooks": list(plugin.hooks)}
+        value = plugin.call(request["hook"], request["arguments"])
+        return _encoded({"value": value, "hooks": list(plugin.hooks)})
     except Fault as fault:
-        return {"code": fault.code, "message": fault.message}
+        return _encoded({"code": fault.code, "message": fault.message})
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    return json.dumps(value).encode("ascii")
 
 
 def main() -> None:
@@ -37,7 +42,7 @@ def main() -> None:
     out = os.dup(1)
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    data = json.dumps(answer(request)).encode("utf-8", "surrogatepass")
+    data = answer(request)
     with os.fdopen(out, "wb") as stream:
         stream.write(data)
     os._exit(0)

@@ -44,12 +44,12 @@ def ask(request: dict[str, Any], deadline_ms: int | None) -> dict[str, Any]:
     if type(got) is dict and set(got) == {"value", "hooks"} and type(got["hooks"]) is list:
         return got
     if type(got) is dict and set(got) == {"code", "message"} and got["code"] in FAILURE_CODES:
-        raise Fault(got["code"], str(got["message"]))
+        raise Fault(got["code"], str(got["message"]) or "no reason given")
     raise Fault("malformed_result", "the child process did not answer in the form of the host")
 
 
 def _in_process(request: dict[str, Any]) -> bytes:
-    data = json.dumps(answer(request)).encode("utf-8", "surrogatepass")
+    data = answer(request)
     if len(data) > MAX_RESULT_BYTES:
         raise _too_large()
     return data

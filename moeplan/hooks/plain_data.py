@@ -29,7 +29,7 @@ def thaw(value: Any) -> Any:
     if attrs.has(type(value)):
         return unstructure(value)
     if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
+        return {str(key): thaw(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [thaw(item) for item in value]
     return value

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from moeplan.cli.main import main
+from moeplan.errors import Issue, PluginError
 from tests.hooks.plugins import add_plugin
 
 
@@ -68,3 +69,14 @@ def test_one_plugin_alone_is_loaded(installed: Path, capsys: pytest.CaptureFixtu
     assert main(["plugins", "--plugin", "good"]) == 0
     assert main(["profiles", "--plugin", "god", "--json"]) == 2
     assert json.loads(capsys.readouterr().out.splitlines()[-1])["error"]["code"] == "unknown_plugin"
+
+
+def test_a_plugin_that_is_at_fault_alone_exits_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_allow: object) -> None:
+        raise PluginError(Issue("plugin bad", "raised", "moeplan_check: the hook raised"))
+
+    monkeypatch.setattr("moeplan.hooks.host.open_host", fail)
+    assert main(["plugins", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"]["path"] == "plugin bad"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import attrs
@@ -87,3 +89,9 @@ def test_frozen_values_come_back_as_they_were() -> None:
     assert plain_data.thaw(frozen) == value
     with pytest.raises(TypeError):
         frozen["a"][1]["b"] = 0
+
+
+def test_the_host_loads_pluggy_only_when_there_is_a_plugin_to_ask() -> None:
+    program = "import sys; from moeplan.hooks.host import open_host; open_host([]); print('pluggy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

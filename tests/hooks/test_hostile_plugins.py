@@ -16,15 +16,28 @@ GOOD_CHECK = hook("moeplan_check(plan, site)", "return (finding(),)")
 CHECK = "moeplan_check(plan, site)"
 LOAD_MS = 20_000
 LONG = ("import attrs", "return (attrs.evolve(finding(), message='x' * 4096),) * 3000")
-FORGED = (
-    "import os, stat",
-    "for fd in range(3, 20):",
-    "    try:",
-    '        if stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, b\'{"value": [], "hooks": [], "hooks": []}\')',
-    "    except OSError: pass",
-    "os._exit(0)",
-)
-"""Writes an answer of its own, with a key twice, past the child's program."""
+
+
+def forged(answer: str) -> tuple[str, ...]:
+    """Return a hook's lines that write an answer past the child's program."""
+    return (
+        "import os, stat",
+        "for fd in range(3, 20):",
+        "    try:",
+        f"        if stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, {answer.encode()!r})",
+        "    except OSError: pass",
+        "os._exit(0)",
+    )
+
+
+def put(value: str) -> tuple[str, ...]:
+    """Return a hook's lines that put a value into a finding by force."""
+    return (
+        "one, cycle = finding(), []",
+        "cycle.append(cycle)",
+        f"object.__setattr__(one, 'message', {value})",
+        "return (one,)",
+    )
 
 
 def loads(directory: Path, deadline_ms: int | None) -> tuple[list[str], dict[str, PluginFailure]]:
@@ -163,6 +176,9 @@ def checked(directory: Path, plan: Plan, body: str, deadline_ms: int | None = No
             "malformed_result",
             "$[0].message",
         ),
+        (put("object()"), "malformed_result", "not JSON serializable"),
+        (put("float('nan')"), "malformed_result", "no strict JSON"),
+        (put("cycle"), "malformed_result", "writing the result raised"),
         (("plan.artifact.model_id = 'x'", "return ()"), "raised", "FrozenInstanceError"),
         (("site['nodes'] = ()", "return ()"), "raised", "TypeError"),
         (("site['nodes'].append(1)", "return ()"), "raised", "AttributeError"),
@@ -191,10 +207,15 @@ def test_many_long_answers_are_too_large(installed: Path, plan: Plan) -> None:
     [
         (("while True: pass",), 3000, "timed_out", "no answer within 3000 ms"),
         (("import re", "re.match('(a+)+$', 'a' * 64 + 'b')"), 3000, "timed_out", "3000 ms"),
+        (("import os, time", "os.closerange(3, 99)", "time.sleep(600)"), 3000, "timed_out", "3000 ms"),
         (("import os", "os._exit(7)"), LOAD_MS, "died", "exit status 7"),
         (("import os, signal", "os.kill(os.getpid(), signal.SIGSEGV)"), LOAD_MS, "died", "signal 11"),
         (LONG, LOAD_MS, "too_large", "8388608"),
-        (FORGED, LOAD_MS, "malformed_result", "no strict JSON"),
+        (forged('{"value": [], "hooks": [], "hooks": []}'), LOAD_MS, "malformed_result", "no strict JSON"),
+        (forged('{"value": [{"id": 7}], "hooks": []}'), LOAD_MS, "malformed_result", "$[0].plugin: key missing"),
+        (forged('{"code": "raised", "message": ""}'), LOAD_MS, "raised", "no reason given"),
+        (forged('{"code": "fine", "message": "x"}'), LOAD_MS, "malformed_result", "in the form of the host"),
+        (forged('[]'), LOAD_MS, "malformed_result", "in the form of the host"),
     ],
 )  # fmt: skip
 def test_in_a_process_of_its_own_nothing_escapes(
@@ -214,14 +235,31 @@ def test_a_plugin_that_hangs_while_it_is_imported_is_named(installed: Path) -> N
     assert failures["m-bad"].code == "timed_out"
 
 
-def test_what_a_plugin_prints_or_leaves_running_does_not_reach_the_host(
+def test_what_a_plugin_prints_goes_nowhere_and_what_it_leaves_running_is_ended(
     installed: Path, plan: Plan, capfd: pytest.CaptureFixture[str]
 ) -> None:
     body = "import os, subprocess\nprint('noise', flush=True)\n" + hook(
-        CHECK, "os.write(1, b'noise')", "subprocess.Popen(['sleep', '600'])", "return (finding(),)"
+        CHECK,
+        "os.write(1, b'noise')",
+        f"open({str(installed / 'pid')!r}, 'w').write(str(subprocess.Popen(['sleep', '600']).pid))",
+        "return (finding(),)",
     )
     add_plugin(installed, "m-loud", body)
     host = open_host(deadline_ms=LOAD_MS)
     answer = host.check(plan, {}).only()
     assert [finding.id for finding in answer.value] == ["T-1"]
-    assert capfd.readouterr().out == ""
+    assert capfd.readouterr() == ("", "")
+    assert _ended(int((installed / "pid").read_text()))
+
+
+def _ended(process: int) -> bool:
+    """Return whether a process is gone or waits to be collected, within ten seconds."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.1)
+    return False
