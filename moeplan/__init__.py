@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from moeplan.errors import InputError, Issue, MoeplanError, StoreError, UnsupportedError, VerificationError
+from moeplan.errors import InputError, Issue, MoeplanError, PluginError, StoreError, UnsupportedError, VerificationError
 
 if TYPE_CHECKING:
     from moeplan.auditing.audit import Audit, audit
@@ -37,6 +37,7 @@ __all__ = [
     "Issue",
     "MoeplanError",
     "Plan",
+    "PluginError",
     "Policy",
     "Registry",
     "RunManifest",

@@ -10,6 +10,7 @@ __all__ = [
     "InputError",
     "Issue",
     "MoeplanError",
+    "PluginError",
     "StoreError",
     "UnsupportedError",
     "VerificationError",
@@ -112,6 +113,14 @@ class UnsupportedError(InputError):
 
 class VerificationError(MoeplanError):
     """An evidence bundle or one of its signatures is at fault (exit code 4)."""
+
+
+class PluginError(MoeplanError):
+    """A plugin is at fault and nothing else can answer in its place (exit code 2).
+
+    Where others can, no error is raised: the fault is a named ``PluginFailure`` beside the answers and the command
+    goes on.
+    """
 
 
 class StoreError(MoeplanError):

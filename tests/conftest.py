@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-OFFLINE = tuple(REPOSITORY / "tests" / room for room in ("unit", "property", "conformance", "golden"))
+OFFLINE = tuple(REPOSITORY / "tests" / room for room in ("unit", "property", "conformance", "golden", "hooks"))
 """Rooms whose tests open no socket; a test there that does fails."""
 
 # "ci" draws the same examples each run and writes no example database; "dev" searches on, run after run.

@@ -41,6 +41,8 @@ COMMANDS = {
     "model": "show one model with its sourced claims",
     "hardware": "list the registry's accelerators, or show one",
     "registry": "validate a registry file",
+    "plugins": "list the installed plugins, and name those that fail",
+    "profiles": "list the profiles of the installed plugins with what is known of each",
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
     "import": "turn a load tool's output into evidence records",
     "bundle": "create, pack or unpack an evidence bundle",

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moeplan.errors import InputError, Issue, MoeplanError, StoreError, UnsupportedError, VerificationError, escape
+from moeplan.errors import (
+    InputError,
+    Issue,
+    MoeplanError,
+    PluginError,
+    StoreError,
+    UnsupportedError,
+    VerificationError,
+    escape,
+)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +74,7 @@ def test_json_of_an_error() -> None:
 
 def test_the_tree() -> None:
     assert issubclass(UnsupportedError, InputError)
-    for cls in (InputError, VerificationError, StoreError):
+    for cls in (InputError, VerificationError, PluginError, StoreError):
         assert cls.__bases__ == (MoeplanError,)
         error = cls.at("$", "x", "m", got="1")
         assert type(error) is cls

@@ -1,0 +1,70 @@
+"""``moeplan plugins``: what plugins are installed, and what is wrong with those that cannot be used."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from moeplan.cli.output import emit_json, emit_text, note, table
+
+if TYPE_CHECKING:
+    from moeplan.hooks.host import Host
+
+__all__ = ["EXAMPLE", "add_arguments", "add_plugin", "note_failures", "run"]
+
+EXAMPLE = "moeplan plugins"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add_plugin(parser)
+    parser.add_argument("--json", action="store_true", help="print the plugins and the failures")
+
+
+def add_plugin(parser: argparse.ArgumentParser) -> None:
+    """Add ``--plugin``, which may be given several times."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        metavar="NAME",
+        help="load this plugin and no other; may be repeated (default: all)",
+    )
+
+
+def note_failures(host: Host) -> int:
+    """Name the plugins that failed on stderr, say so where there is none at all, and return the exit code."""
+    for failure in host.failures:
+        note(f"error: [{failure.code}] {failure}")
+    if not host.plugins and not host.failures:
+        note("no plugin is installed")
+    return 1 if host.failures else 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """List the plugins."""
+    from moeplan.hooks.host import open_host
+    from moeplan.wire.converter import unstructure
+
+    host = open_host(args.plugin)
+    if args.json:
+        listed = [
+            {
+                "name": plugin.name,
+                "version": plugin.version,
+                "distribution": plugin.entry.distribution,
+                "engine": plugin.info.engine,
+                "vendor": plugin.info.vendor,
+                "hooks": list(plugin.hooks),
+                "profiles": [profile.id for profile in plugin.info.profiles],
+                "rules": [unstructure(rule) for rule in plugin.info.rules],
+            }
+            for plugin in host.plugins
+        ]
+        emit_json({"plugins": listed, "failures": [unstructure(failure) for failure in host.failures]})
+    elif host.plugins:
+        rows = [
+            (p.name, p.version, p.info.engine, p.info.vendor, len(p.info.profiles), p.entry.distribution)
+            for p in host.plugins
+        ]
+        emit_text(table(("plugin", "version", "engine", "vendor", "profiles", "distribution"), rows))
+    return note_failures(host)

@@ -1,0 +1,121 @@
+"""What plugins are installed, from the metadata of distributions; nothing of a plugin is imported."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+import attrs
+
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.plugin import PLUGIN_PATTERN, VERSION_PATTERN, PluginFailure
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
+
+__all__ = ["LOAD", "PluginEntry", "find_plugins"]
+
+GROUP = "moeplan"
+LOAD = "load"
+"""Stands for the hook in a failure from before any hook was called."""
+
+
+@attrs.frozen
+class PluginEntry:
+    """An entry point of the group, with the distribution it belongs to."""
+
+    name: str
+    value: str
+    distribution: str
+    version: str
+
+
+def find_plugins(allow: Collection[str] | None = None) -> tuple[tuple[PluginEntry, ...], tuple[PluginFailure, ...]]:
+    """Return the plugins in the order of their names, and what of the metadata cannot be used.
+
+    Two plugins of one name are both refused: nothing tells which one is meant.
+
+    Args:
+        allow: names of the only plugins wanted; None wants all.
+
+    Raises:
+        InputError: a name of ``allow`` is not installed.
+    """
+    entries: list[PluginEntry] = []
+    failures: list[PluginFailure] = []
+    for found in _scan():
+        if isinstance(found, PluginFailure):
+            failures.append(found)
+        else:
+            entries.append(found)
+    if allow is not None:
+        _check_allowed(allow, {entry.name for entry in entries} | {failure.plugin for failure in failures})
+        entries = [entry for entry in entries if entry.name in allow]
+        failures = [failure for failure in failures if failure.plugin in allow]
+    kept = []
+    for entry in sorted(entries, key=lambda entry: (entry.name, entry.distribution)):
+        same = sorted(other.distribution for other in entries if other.name == entry.name)
+        if len(same) == 1:
+            kept.append(entry)
+        else:
+            told = f"{len(same)} plugins have this name, of {', '.join(same)}; uninstall all but one"
+            failures.append(PluginFailure(entry.name, entry.version, LOAD, "duplicate_name", escape(told, 1000)))
+    return tuple(kept), tuple(failures)
+
+
+def _check_allowed(allow: Collection[str], names: set[str]) -> None:
+    from difflib import get_close_matches
+
+    issues = []
+    for name in sorted(set(allow) - names):
+        near = get_close_matches(name, names, 1)
+        step = f"did you mean {escape(near[0], 100)!r}?" if near else "see 'moeplan plugins'"
+        wanted = f"one of {escape(', '.join(sorted(names)))}" if names else "an installed plugin; none is"
+        issues.append(Issue("plugin", "unknown_plugin", "no such plugin", wanted, repr(escape(name, 60)), step))
+    if issues:
+        raise InputError(*issues)
+
+
+def _scan() -> Iterator[PluginEntry | PluginFailure]:
+    from importlib.metadata import distributions
+
+    seen: set[str] = set()
+    for distribution in distributions():
+        try:
+            listed = distribution.read_text("entry_points.txt") or ""
+        except Exception:  # one that cannot be read at all may be any package's, not only a plugin's
+            continue
+        if not re.search(rf"^\s*\[\s*{GROUP}\s*\]", listed, re.MULTILINE):
+            continue
+        name, version = _identity(distribution)
+        # As for an import, the first on the path stands before others of the same distribution.
+        key = re.sub(r"[-_.]+", "-", name).lower()
+        if key not in seen:
+            seen.add(key)
+            yield from _entries(distribution, name, version)
+
+
+def _identity(distribution: Distribution) -> tuple[str, str]:
+    try:
+        return str(distribution.metadata["Name"]), str(distribution.version)
+    except Exception:
+        return "?", "?"
+
+
+def _entries(distribution: Distribution, name: str, version: str) -> Iterator[PluginEntry | PluginFailure]:
+    shown = escape(name, 100) or "?"
+    try:
+        points = [point for point in distribution.entry_points if point.group == GROUP]
+    except Exception as error:
+        told = f"the entry points of distribution {shown} cannot be read: {type(error).__name__}"
+        yield PluginFailure(shown, escape(version, 100) or None, LOAD, "unreadable_metadata", told)
+        return
+    for point in points:
+        if re.fullmatch(PLUGIN_PATTERN[1:-1], point.name) and re.fullmatch(VERSION_PATTERN[1:-1], version):
+            yield PluginEntry(point.name, point.value, shown, version)
+        else:
+            told = f"name or version of this plugin of distribution {shown} has characters that are not allowed"
+            yield PluginFailure(
+                escape(point.name, 100) or "?", escape(version, 100) or None, LOAD, "invalid_name", told
+            )

@@ -1,0 +1,66 @@
+"""The hooks as typed protocols: a module or an object with these functions is checked by mypy against them.
+
+Each has the signature of the hook of the same name in :mod:`moeplan.hooks.specs`; a test compares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from moeplan.model.plan import Plan
+from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+
+__all__ = ["PROTOCOLS", "Checks", "Criteria", "LogSignatures", "ManifestOwner", "RuntimePlugin"]
+
+
+class RuntimePlugin(Protocol):
+    """What every plugin has: the API major it was written for, and what it is."""
+
+    MOEPLAN_API: int
+
+    def moeplan_runtime(self) -> RuntimeInfo:
+        """See :func:`moeplan.hooks.specs.moeplan_runtime`."""
+        ...
+
+
+class Checks(Protocol):
+    """A plugin that checks a plan and a site."""
+
+    def moeplan_check(self, plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_check`."""
+        ...
+
+
+class Criteria(Protocol):
+    """A plugin that adds criteria to gates."""
+
+    def moeplan_criteria(self, plan: Plan, site: Mapping[str, Any]) -> tuple[OfferedCriterion, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_criteria`."""
+        ...
+
+
+class LogSignatures(Protocol):
+    """A plugin that knows what log lines mean."""
+
+    def moeplan_log_signatures(self) -> tuple[LogSignature, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_log_signatures`."""
+        ...
+
+
+class ManifestOwner(Protocol):
+    """A plugin that recognises its own manifests."""
+
+    def moeplan_owns_manifest(self, manifest: Mapping[str, Any] | str) -> bool | None:
+        """See :func:`moeplan.hooks.specs.moeplan_owns_manifest`."""
+        ...
+
+
+PROTOCOLS: dict[str, type] = {
+    "moeplan_runtime": RuntimePlugin,
+    "moeplan_check": Checks,
+    "moeplan_criteria": Criteria,
+    "moeplan_log_signatures": LogSignatures,
+    "moeplan_owns_manifest": ManifestOwner,
+}
+"""The protocol of each hook."""

@@ -1,0 +1,105 @@
+"""What a plugin's answer must keep to beyond its types: its own name, ids it declared, patterns that compile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import attrs
+
+from moeplan.hooks.calling import Fault
+from moeplan.hooks.discovery import PluginEntry
+from moeplan.model.plan import Plan
+from moeplan.model.plugin import GateCriterion, LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+
+__all__ = ["own_criteria", "own_findings", "own_info", "own_signatures", "without_collisions"]
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def info(self) -> RuntimeInfo: ...
+
+
+def own_info(entry: PluginEntry, info: RuntimeInfo) -> RuntimeInfo:
+    """Return the information of a plugin that tells its true name and version, and each id once."""
+    for what, told, true in (("name", info.plugin, entry.name), ("version", info.version, entry.version)):
+        if told != true:
+            raise Fault("false_name", f"it gives its {what} as {told}, and is installed as {true}")
+    for what, ids in (("profile", [p.id for p in info.profiles]), ("rule", [r.id for r in info.rules])):
+        _check_once(what, ids)
+    return info
+
+
+def own_findings(plugin: _Named, findings: tuple[PluginFinding, ...]) -> tuple[PluginFinding, ...]:
+    """Return findings under the plugin's name; ids it did not declare and other plugins' names are refused."""
+    _check_declared(plugin, (finding.id for finding in findings))
+    for finding in findings:
+        if finding.plugin not in (None, plugin.name):
+            raise Fault("false_name", f"finding {finding.id} bears the name of plugin {finding.plugin}")
+    return tuple(attrs.evolve(finding, plugin=plugin.name) for finding in findings)
+
+
+def own_criteria(plan: Plan) -> Callable[[_Named, tuple[OfferedCriterion, ...]], tuple[GateCriterion, ...]]:
+    """Return what makes offers criteria of the plugin; an id that the plan has already is refused."""
+    taken = {criterion.id for gate in plan.validation_gates for criterion in gate.criteria}
+
+    def own(plugin: _Named, offered: tuple[OfferedCriterion, ...]) -> tuple[GateCriterion, ...]:
+        _check_once("criterion", [offer.id for offer in offered])
+        for offer in offered:
+            if offer.id in taken:
+                raise Fault("colliding_id", f"the plan has a criterion {offer.id}; one can only be added")
+        return tuple(offer.contributed(plugin.name, plugin.version) for offer in offered)
+
+    return own
+
+
+def own_signatures(plugin: _Named, signatures: tuple[LogSignature, ...]) -> tuple[LogSignature, ...]:
+    """Return signatures that can be searched for: some text or a pattern that compiles, and a declared id."""
+    _check_declared(plugin, (signature.id for signature in signatures))
+    for signature in signatures:
+        if not signature.literals and signature.pattern is None:
+            raise Fault("invalid_pattern", f"signature {signature.id} has neither a literal text nor a pattern")
+        try:
+            re.compile(signature.pattern or "")
+        except (re.error, OverflowError, RecursionError) as error:
+            raise Fault("invalid_pattern", f"the pattern of {signature.id} does not compile: {error}") from None
+    return signatures
+
+
+def without_collisions(declared: Sequence[tuple[str, set[tuple[str, str]]]]) -> dict[str, Fault]:
+    """Return the plugins that claim an id which another one claims too, each with its fault.
+
+    All of them are refused: nothing tells whose the id is.
+
+    Args:
+        declared: names of plugins with what they claim, each an id and its origin; one id of one origin is shared.
+    """
+    owners: dict[str, dict[str, list[str]]] = {}
+    for name, claims in declared:
+        for key, origin in claims:
+            owners.setdefault(key, {}).setdefault(origin, []).append(name)
+    refused: dict[str, Fault] = {}
+    for key in sorted(owners):
+        if len(owners[key]) > 1:
+            names = sorted({name for listed in owners[key].values() for name in listed})
+            for name in names:
+                refused.setdefault(name, Fault("colliding_id", f"id {key} is claimed by {', '.join(names)}"))
+    return refused
+
+
+def _check_declared(plugin: _Named, ids: Iterable[str]) -> None:
+    declared = {rule.id for rule in plugin.info.rules}
+    for one in ids:
+        if one not in declared:
+            raise Fault("undeclared_id", f"id {one} is not among the rules that it declares")
+
+
+def _check_once(what: str, ids: Sequence[str]) -> None:
+    for one in ids:
+        if ids.count(one) > 1:
+            raise Fault("colliding_id", f"{what} {one} is there twice")

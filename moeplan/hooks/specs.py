@@ -1,0 +1,130 @@
+"""The hooks a plugin may implement, as pluggy specifications. ``docs/plugins.md`` shows this module.
+
+A plugin is a module or an object named by an entry point of the group ``moeplan``; the entry point's name is the
+plugin's name. It declares ``MOEPLAN_API = 1`` and marks its functions with :data:`hookimpl`. What holds for every hook:
+arguments are read-only; a function may leave out arguments it does not use; results are exactly of the declared types
+and pass through JSON; the host calls plugins one at a time in the order of their names and no plugin sees another's
+answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pluggy
+
+from moeplan.model.plan import Plan
+from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+
+__all__ = [
+    "API_MAJOR",
+    "HOOKS",
+    "PROJECT",
+    "hookimpl",
+    "moeplan_check",
+    "moeplan_criteria",
+    "moeplan_log_signatures",
+    "moeplan_owns_manifest",
+    "moeplan_runtime",
+]
+
+PROJECT = "moeplan"
+"""pluggy's project name and the entry-point group."""
+API_MAJOR = 1
+"""The major version of this contract; a plugin declares it as ``MOEPLAN_API`` and another one is refused."""
+
+hookimpl = pluggy.HookimplMarker(PROJECT)
+_hookspec = pluggy.HookspecMarker(PROJECT)
+
+HOOKS = (
+    "moeplan_runtime",
+    "moeplan_check",
+    "moeplan_criteria",
+    "moeplan_log_signatures",
+    "moeplan_owns_manifest",
+)
+"""Every hook, in the order of the documentation."""
+
+
+@_hookspec
+def moeplan_runtime() -> RuntimeInfo:  # type: ignore[empty-body]
+    """Say what the plugin is: engine, vendor, name, version, profiles with their status, ids it may report.
+
+    Every plugin implements it. ``plugin`` is the entry point's name and ``version`` that of the distribution.
+
+    Purity: no clock, no network, no file outside the distribution; the same answer each time.
+    Ordering: asked first; a plugin that fails here is asked nothing else.
+    None: refused.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:  # type: ignore[empty-body]
+    """Check whether the plan can run as the site is.
+
+    Args:
+        plan: the plan, form 1.1.0.
+        site: what the site knows, as JSON values: read-only mappings and tuples; empty where there is no site.
+
+    Returns:
+        Findings in any order; an id stands among the rules of ``moeplan_runtime``. Nothing found is ``()``.
+
+    Purity: a function of its arguments and the plugin's own facts.
+    Ordering: after ``moeplan_runtime``; no other hook need have been called.
+    None: refused; "nothing found" and "not looked" are two things.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_criteria(  # type: ignore[empty-body]
+    plan: Plan, site: Mapping[str, Any]
+) -> tuple[OfferedCriterion, ...]:
+    """Offer criteria for the seven gates; they are data and enter a plan under the plugin's name and version.
+
+    Args:
+        plan: the plan without any plugin's criteria.
+        site: as for ``moeplan_check``.
+
+    Returns:
+        Criteria whose ids neither the plan nor another plugin uses. A criterion can only be added, never changed.
+
+    Purity: a function of its arguments and the plugin's own facts.
+    Ordering: after ``moeplan_runtime``; no plugin sees what another one offers.
+    None: refused; no criteria are ``()``.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_log_signatures() -> tuple[LogSignature, ...]:  # type: ignore[empty-body]
+    """Say which log lines mean what; the core does the searching.
+
+    Returns:
+        Signatures; each has a literal text or a pattern that compiles, and an id among the rules of
+        ``moeplan_runtime``.
+
+    Purity: the same answer each time.
+    Ordering: after ``moeplan_runtime``.
+    None: refused; no signatures are ``()``.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_owns_manifest(manifest: Mapping[str, Any] | str) -> bool | None:
+    """Say whether a manifest or launch script is for this plugin's runtime.
+
+    Args:
+        manifest: one YAML document as read-only mappings and tuples, or the text of a launch script.
+
+    Returns:
+        True: it is; False: it is not.
+
+    Purity: a function of its argument.
+    Ordering: after ``moeplan_runtime``.
+    None: the plugin cannot tell; a plugin without this hook never can.
+    Since: 0.1.0, API 1.
+    """

@@ -1,0 +1,196 @@
+"""What plugins and the core tell each other: frozen, plain data, each statement with its sources."""
+
+from __future__ import annotations
+
+import attrs
+
+from moeplan.model.fields import choice, digest, identifier, limit_value, nested, sequence, text
+from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
+
+__all__ = [
+    "FAILURE_CODES",
+    "FINDING_PATTERN",
+    "PLUGIN_PATTERN",
+    "PROFILE_PATTERN",
+    "PROFILE_STATUSES",
+    "VERSION_PATTERN",
+    "FactSource",
+    "FindingRule",
+    "GateCriterion",
+    "LogSignature",
+    "OfferedCriterion",
+    "PluginFailure",
+    "PluginFinding",
+    "Profile",
+    "RuntimeInfo",
+    "ValidFor",
+]
+
+PLUGIN_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+"""A plugin's name. With ``@`` and the version it fits ``Criterion.contributed_by``."""
+VERSION_PATTERN = r"^[a-z0-9][a-z0-9._+-]{0,62}$"
+PROFILE_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
+FINDING_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+PROFILE_STATUSES = ("measured", "recipe_only", "calculated", "reported_failing")
+"""How much is known of a profile, strongest first; the last is known not to work."""
+
+FAILURE_CODES = (
+    "api_mismatch",
+    "colliding_id",
+    "died",
+    "duplicate_name",
+    "false_name",
+    "import_failed",
+    "input_changed",
+    "invalid_name",
+    "invalid_pattern",
+    "malformed_result",
+    "missing_hook",
+    "misspelt_hook",
+    "none_returned",
+    "raised",
+    "timed_out",
+    "too_large",
+    "undeclared_id",
+    "unreadable_metadata",
+    "wrong_signature",
+    "wrong_type",
+)
+"""Every way in which a plugin fails; other programs may match on these words."""
+
+
+@attrs.frozen
+class FactSource:
+    """Where a statement comes from: a document, a file at a revision or an issue, and the place in it."""
+
+    source: str = text(max_length=1024)
+    locator: str | None = text(max_length=1024, optional=True, default=None)
+
+
+@attrs.frozen
+class ValidFor:
+    """What a finding holds for: engine versions (a PEP 440 specifier; None: not bound to them) and image digests."""
+
+    engine_versions: str | None = text(max_length=200, optional=True, default=None)
+    images: tuple[str, ...] = digest(many=True, default=())
+
+
+@attrs.frozen
+class Profile:
+    """One way of running the engine, and how much is known of it; ``status`` is a claim that the sources carry."""
+
+    id: str = text(pattern=PROFILE_PATTERN, max_length=129)
+    title: str = text(max_length=200)
+    status: str = choice(*PROFILE_STATUSES)
+    statement: str = text()
+    sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
+
+
+@attrs.frozen
+class FindingRule:
+    """An id that a plugin's findings and log signatures may bear.
+
+    ``origin`` names the distribution that defines it: the plugin's own, or a library that several plugins share. One
+    id of two origins is a collision.
+    """
+
+    id: str = text(pattern=FINDING_PATTERN, max_length=64)
+    origin: str = text(pattern=PLUGIN_PATTERN, max_length=64)
+
+
+@attrs.frozen
+class RuntimeInfo:
+    """What a plugin is: engine, vendor, its own name and version, its profiles and every id it may report."""
+
+    engine: str = text(pattern=RUNTIME_PATTERN, max_length=64)
+    vendor: str = text(pattern=RUNTIME_PATTERN, max_length=64)
+    plugin: str = text(pattern=PLUGIN_PATTERN, max_length=64)
+    version: str = text(pattern=VERSION_PATTERN, max_length=63)
+    profiles: tuple[Profile, ...] = sequence(Profile)
+    rules: tuple[FindingRule, ...] = sequence(FindingRule)
+
+
+@attrs.frozen(kw_only=True)
+class PluginFinding:
+    """One thing a plugin found in a plan, a site or a manifest.
+
+    ``consequence`` is what happens if it is ignored and ``silent`` whether that happens without a word in any log.
+    ``plugin`` may be left out: the host fills it in, and refuses another plugin's name. ``valid_for`` of None is not
+    bound to a version.
+    """
+
+    id: str = text(pattern=FINDING_PATTERN, max_length=64)
+    plugin: str | None = text(pattern=PLUGIN_PATTERN, max_length=64, optional=True, default=None)
+    severity: str = choice("info", "warning", "error")
+    where: str = text(max_length=1024)
+    message: str = text()
+    consequence: str = text()
+    silent: str = choice("no", "partly", "yes")
+    remedy: str = text()
+    sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
+    valid_for: ValidFor | None = nested(ValidFor, optional=True, default=None)
+
+
+@attrs.frozen(kw_only=True)
+class OfferedCriterion:
+    """A criterion a plugin wants in one of the seven gates; fields as in ``Criterion``. The host signs the name."""
+
+    gate: str = choice(*GATE_IDS)
+    id: str = identifier()
+    metric: str = identifier()
+    aggregation: str = choice("exact", "each_trial", "p95_each_trial", "sum", "all_records")
+    comparator: str = choice("le", "ge", "eq")
+    limit: int | str | None = limit_value()
+    unit: str = identifier()
+    evidence_types: tuple[str, ...] = identifier(many=True)
+    min_binding: str = choice(*BINDINGS)
+    clause: str = identifier()
+
+    def contributed(self, plugin: str, version: str) -> GateCriterion:
+        """Return it as a criterion under the plugin's name and version; what is missing stays inconclusive."""
+        values = {field.name: getattr(self, field.name) for field in attrs.fields(OfferedCriterion)}
+        gate = values.pop("gate")
+        made = Criterion(**values, on_missing="inconclusive", contributed_by=f"{plugin}@{version}", samples=None)
+        return GateCriterion(gate, made)
+
+
+@attrs.frozen
+class GateCriterion:
+    """A criterion with the gate it is for."""
+
+    gate: str = choice(*GATE_IDS)
+    criterion: Criterion = nested(Criterion)
+
+
+@attrs.frozen(kw_only=True)
+class LogSignature:
+    """What a log line says about a run.
+
+    A line bears the signature when it holds every text of ``literals`` and, where there is one, ``pattern`` (a Python
+    regular expression) is found in it. ``expectation`` says what its absence or presence means.
+    """
+
+    id: str = text(pattern=FINDING_PATTERN, max_length=64)
+    severity: str = choice("info", "warning", "error")
+    literals: tuple[str, ...] = text(many=True, max_length=400)
+    pattern: str | None = text(max_length=1024, optional=True, default=None)
+    expectation: str = choice("must_be_zero", "must_be_present", "informs")
+    cause: str = text()
+    remedy: str = text()
+    sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
+    valid_for: ValidFor | None = nested(ValidFor, optional=True, default=None)
+
+
+@attrs.frozen
+class PluginFailure:
+    """A plugin that could not be used or asked: which, at which hook (``load`` before any), why; the rest went on."""
+
+    plugin: str = text(max_length=200)
+    version: str | None = text(max_length=200, optional=True)
+    hook: str = text(max_length=64)
+    code: str = choice(*FAILURE_CODES)
+    message: str = text(max_length=1024)
+
+    def __str__(self) -> str:
+        shown = self.plugin if self.version is None else f"{self.plugin} {self.version}"
+        return f"plugin {shown}: {self.hook}: {self.message}"
