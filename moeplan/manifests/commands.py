@@ -16,6 +16,7 @@ __all__ = ["Command", "Word", "commands_of", "commands_of_script"]
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh"))
 _SHELL_C = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
 _REFERENCE = re.compile(r"\s*\$\([^()]*\)\s*")
+_SETTING = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _NESTED = 4
 """Deepest nesting of ``sh -c`` in ``sh -c``."""
 
@@ -171,10 +172,16 @@ def _script_of(words: Sequence[Word]) -> int | None:
 def _stripped(words: list[Word]) -> tuple[list[Word], dict[str, str | None]]:
     """Return the words without what only leads in the program, and the variables that ``env`` sets."""
     own: dict[str, str | None] = {}
-    while words and words[0].text.rsplit("/", 1)[-1] in ("exec", "env", "nohup", "command"):
-        is_env = words.pop(0).text.rsplit("/", 1)[-1] == "env"
-        while is_env and words and re.match(r"[A-Za-z_][A-Za-z0-9_]*=", words[0].text):
-            word = words.pop(0)
-            name, value = word.text.split("=", 1)
-            own[name] = None if word.unresolved else value
-    return words, own
+    at = 0
+    while at < len(words) and _program(words[at]) in ("exec", "env", "nohup", "command"):
+        is_env = _program(words[at]) == "env"
+        at += 1
+        while is_env and at < len(words) and _SETTING.match(words[at].text):
+            name, value = words[at].text.split("=", 1)
+            own[name] = None if words[at].unresolved else value
+            at += 1
+    return words[at:], own
+
+
+def _program(word: Word) -> str:
+    return word.text.rsplit("/", 1)[-1]

@@ -58,6 +58,9 @@ def find_suppressions(
         entries: for each line on which keys or list items begin, the last line of the widest.
     """
     lines = re.split(r"\r\n|[\n\r\x85\u2028\u2029]", text)
+    if "moeplan:" not in text:
+        return (), ()
+    following = _next_content(lines)
     found: list[Suppression] = []
     faults: list[Issue] = []
     for number, line in enumerate(lines, 1):
@@ -72,7 +75,7 @@ def find_suppressions(
             got = escape(match[0].strip(), 80)
             faults.append(Issue("$", "suppression_without_reason", message, "# moeplan: ignore ID reason", got))
             continue
-        target = number if line[: match.start()].strip() else _next_content(lines, number)
+        target = number if line[: match.start()].strip() else following[number - 1]
         last = entries.get(target, target)
         found.extend(Suppression(name, told["reason"], number, target, last) for name in told["ids"].split(","))
     return tuple(found), tuple(faults)
@@ -83,9 +86,13 @@ def _within(scalars: Sequence[Span], line: int, column: int) -> bool:
     return index >= 0 and (line, column) < scalars[index][2:]
 
 
-def _next_content(lines: Sequence[str], number: int) -> int:
-    for following in range(number, len(lines)):
-        shown = lines[following].strip()
+def _next_content(lines: Sequence[str]) -> list[int]:
+    """Return for each line the number of the next one that holds more than a comment, or its own where none does."""
+    following = []
+    content = 0
+    for number in range(len(lines), 0, -1):
+        following.append(content or number)
+        shown = lines[number - 1].strip()
         if shown and not shown.startswith("#"):
-            return following + 1
-    return number
+            content = number
+    return following[::-1]
