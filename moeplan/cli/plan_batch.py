@@ -108,4 +108,4 @@ def _start(registry: Registry, form: str, envelope: bool) -> None:
 
 def _work(chunk: Chunk) -> Batch:
     registry, form, envelope = _job
-    return plan_chunk(registry, chunk, form, envelope)
+    return plan_chunk(registry, chunk, form, envelope, alone=True)
