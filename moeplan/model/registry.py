@@ -14,7 +14,6 @@ __all__ = [
     "Accelerator",
     "CompatibilityRecord",
     "Defaults",
-    "IntegerClaim",
     "KnownInteger",
     "KnownText",
     "Model",
@@ -22,7 +21,6 @@ __all__ = [
     "Provenance",
     "Registry",
     "Source",
-    "TextClaim",
     "Unknown",
 ]
 
@@ -73,10 +71,6 @@ class Unknown:
     status: str = const("unknown")
     reason: str = text(max_length=1024)
     provenance: tuple[Provenance, ...] = sequence(Provenance)
-
-
-IntegerClaim = KnownInteger | Unknown
-TextClaim = KnownText | Unknown
 
 
 @attrs.frozen

@@ -17,9 +17,6 @@ from moeplan.wire.strict_json import MAX_BYTES
 __all__ = ["lies_within", "open_regular", "read_file", "store_error", "write_chunks", "write_file"]
 
 
-_SYNC_BYTES = 32 << 20
-"""Bytes after which a long output is brought to disk while the rest is still being made."""
-
 _NEXT = {
     errno.ENOENT: "check the path",
     errno.EACCES: "check who may read and write there",
@@ -121,14 +118,8 @@ def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
     try:
         descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:40]}.", suffix=".tmp")
         with os.fdopen(descriptor, "wb") as stream:
-            unsynced = 0
             for chunk in chunks:
                 stream.write(chunk)
-                unsynced += len(chunk)
-                if unsynced >= _SYNC_BYTES:
-                    stream.flush()
-                    os.fdatasync(descriptor)
-                    unsynced = 0
             stream.flush()
             os.fchmod(descriptor, 0o666 & ~_umask())
             os.fsync(descriptor)
