@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from moeplan.model.fields import choice, digest, identifier, limit_value, nested, sequence, text
+from moeplan.model.fields import choice, digest, identifier, integer, limit_value, nested, sequence, text
 from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
 
 __all__ = [
@@ -114,6 +114,8 @@ class RuntimeInfo:
 class PluginFinding:
     """One thing a plugin found in a plan, a site or a manifest.
 
+    ``path`` is a JSON path in the plan, the site or the manifest; ``file`` says in which: ``plan``, ``site``, or the
+    name of a source that was linted. Lines and columns count from 1 and are there for manifests and scripts.
     ``consequence`` is what happens if it is ignored and ``silent`` whether that happens without a word in any log.
     ``plugin`` may be left out: the host fills it in, and refuses another plugin's name. ``valid_for`` of None is not
     bound to a version.
@@ -122,7 +124,10 @@ class PluginFinding:
     id: str = text(pattern=FINDING_PATTERN, max_length=64)
     plugin: str | None = text(pattern=PLUGIN_PATTERN, max_length=64, optional=True, default=None)
     severity: str = choice("info", "warning", "error")
-    where: str = text(max_length=1024)
+    path: str = text(max_length=4096)
+    file: str | None = text(max_length=4096, optional=True, default=None)
+    line: int | None = integer(ge=1, optional=True, default=None)
+    column: int | None = integer(ge=1, optional=True, default=None)
     message: str = text()
     consequence: str = text()
     silent: str = choice("no", "partly", "yes")

@@ -16,7 +16,7 @@ KEYS = ("id", "plugin", "severity", "where", "message", "consequence", "silent",
 
 def finding(id="T-1", **more):
     return PluginFinding(
-        id=id, severity="error", where="$.target", message="m", consequence="c", silent="no", remedy="r",
+        id=id, severity="error", path="$.target", message="m", consequence="c", silent="no", remedy="r",
         sources=SOURCE, **more,
     )
 
