@@ -20,7 +20,7 @@ LEVELS = (
     {"wire"},
     {"catalogue"},
     {"planning", "evaluation", "hooks", "manifests", "signing"},
-    {"checkpoint", "importers", "collectors", "attest", "bundle"},
+    {"checkpoint", "importers", "collectors", "attest", "bundle", "facts", "diagnosis", "site"},
     {"auditing"},
     {"workflows"},
     {"report", "server"},

@@ -1,0 +1,1 @@
+"""moeplan's plugin for vLLM on CPUs, for development and tests."""

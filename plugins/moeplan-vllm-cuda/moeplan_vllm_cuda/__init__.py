@@ -1,0 +1,1 @@
+"""moeplan's plugin for vLLM on NVIDIA GPUs."""
