@@ -8,10 +8,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.rendering import LintRequest, Rendering
 
-__all__ = ["PROTOCOLS", "Checks", "Criteria", "LogSignatures", "ManifestOwner", "RuntimePlugin"]
+__all__ = [
+    "PROTOCOLS",
+    "Checks",
+    "Criteria",
+    "Lint",
+    "LogSignatures",
+    "ManifestOwner",
+    "Places",
+    "Renders",
+    "RuntimePlugin",
+]
 
 
 class RuntimePlugin(Protocol):
@@ -56,11 +68,38 @@ class ManifestOwner(Protocol):
         ...
 
 
+class Lint(Protocol):
+    """A plugin that judges manifests and launch scripts."""
+
+    def moeplan_lint(self, request: LintRequest) -> tuple[PluginFinding, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_lint`."""
+        ...
+
+
+class Places(Protocol):
+    """A plugin that knows where tensors and KV cache go."""
+
+    def moeplan_placement(self, plan: Plan, site: Mapping[str, Any]) -> Placement:
+        """See :func:`moeplan.hooks.specs.moeplan_placement`."""
+        ...
+
+
+class Renders(Protocol):
+    """A plugin that renders the files of a deployment."""
+
+    def moeplan_render(self, plan: Plan, site: Mapping[str, Any]) -> Rendering:
+        """See :func:`moeplan.hooks.specs.moeplan_render`."""
+        ...
+
+
 PROTOCOLS: dict[str, type] = {
     "moeplan_runtime": RuntimePlugin,
     "moeplan_check": Checks,
     "moeplan_criteria": Criteria,
     "moeplan_log_signatures": LogSignatures,
     "moeplan_owns_manifest": ManifestOwner,
+    "moeplan_lint": Lint,
+    "moeplan_placement": Places,
+    "moeplan_render": Renders,
 }
 """The protocol of each hook."""

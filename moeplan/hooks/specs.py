@@ -14,8 +14,10 @@ from typing import Any
 
 import pluggy
 
+from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = [
     "API_MAJOR",
@@ -24,8 +26,11 @@ __all__ = [
     "hookimpl",
     "moeplan_check",
     "moeplan_criteria",
+    "moeplan_lint",
     "moeplan_log_signatures",
     "moeplan_owns_manifest",
+    "moeplan_placement",
+    "moeplan_render",
     "moeplan_runtime",
 ]
 
@@ -43,6 +48,9 @@ HOOKS = (
     "moeplan_criteria",
     "moeplan_log_signatures",
     "moeplan_owns_manifest",
+    "moeplan_lint",
+    "moeplan_placement",
+    "moeplan_render",
 )
 """Every hook, in the order of the documentation."""
 
@@ -126,5 +134,60 @@ def moeplan_owns_manifest(manifest: Mapping[str, Any] | str) -> bool | None:
     Purity: a function of its argument.
     Ordering: after ``moeplan_runtime``.
     None: the plugin cannot tell; a plugin without this hook never can.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_lint(request: LintRequest) -> tuple[PluginFinding, ...]:  # type: ignore[empty-body]
+    """Find what is wrong in manifests and launch scripts.
+
+    Args:
+        request: sources that are judged together, each with the numbers of the objects that are the plugin's own.
+
+    Returns:
+        Findings in any order; each names one of the sources as its ``file``, a line of it where there is one, and an
+        id that stands among the rules of ``moeplan_runtime``. Nothing found is ``()``.
+
+    Purity: a function of its argument and the plugin's own facts.
+    Ordering: after ``moeplan_runtime`` and, where the plugin has it, ``moeplan_owns_manifest``.
+    None: refused; "nothing found" and "not looked" are two things.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_placement(plan: Plan, site: Mapping[str, Any]) -> Placement:  # type: ignore[empty-body]
+    """Say where the plan puts tensors and KV cache, in bytes a rank.
+
+    Args:
+        plan: the plan, form 1.1.0.
+        site: as for ``moeplan_check``.
+
+    Returns:
+        Figures for each role; one that is not known says so.
+
+    Purity: a function of its arguments and the plugin's own facts.
+    Ordering: after ``moeplan_runtime``; no other hook need have been called.
+    None: refused; a figure that is not known is ``unknown`` with its reason.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:  # type: ignore[empty-body]
+    """Render the files that deploy the plan on the site, and the operator's guide.
+
+    Args:
+        plan: the plan, form 1.1.0.
+        site: as for ``moeplan_check``; it names runtime and profile.
+
+    Returns:
+        Files with plain names, each once, in the order in which they are applied. No placeholder is in them: where the
+        site lacks a value, the plugin raises ``InputError`` naming the key.
+
+    Purity: a function of its arguments and the plugin's own facts; the same bytes each time.
+    Ordering: after ``moeplan_runtime``; no other hook need have been called.
+    None: refused; what cannot be rendered is an ``InputError``.
     Since: 0.1.0, API 1.
     """

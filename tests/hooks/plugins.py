@@ -11,7 +11,7 @@ from moeplan.model.plugin import *
 
 MOEPLAN_API = 1
 SOURCE = (FactSource("a document", "section 1"),)
-KEYS = ("id", "plugin", "severity", "where", "message", "consequence", "silent", "remedy", "sources", "valid_for")
+KEYS = ("id", "plugin", "severity", "path", "message", "consequence", "silent", "remedy", "sources", "valid_for")
 
 
 def finding(id="T-1", **more):
