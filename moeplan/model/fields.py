@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from moeplan.errors import InputError, Issue, escape
 from moeplan.units import MAX_SAFE_INTEGER, parse_instant
 
 __all__ = [
+    "ABSENT",
     "DIGEST_PATTERN",
     "ID_PATTERN",
     "SCHEMA",
@@ -19,18 +21,27 @@ __all__ = [
     "camel",
     "choice",
     "const",
+    "count_or_sequence",
     "digest",
     "identifier",
     "instant",
     "integer",
+    "integer_mapping",
     "limit_value",
     "nested",
     "sequence",
     "text",
+    "text_mapping",
 ]
 
 SCHEMA = "moeplan.schema"
 """attrs metadata key under which a field's JSON Schema keywords stand."""
+ABSENT = "moeplan.absent"
+"""attrs metadata key of a field whose key is left out on the wire where the value is None; ``null`` is refused.
+
+Every maker takes ``absent=True``. For documents that people write and leave things out of; elsewhere each key is
+required and what is not known is an explicit null.
+"""
 
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 ID_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
@@ -64,10 +75,14 @@ def _field(
     *,
     optional: bool = False,
     many: bool = False,
+    absent: bool = False,
     quick: Callable[[Validator], Validator] | None = None,
     **rest: Any,
 ) -> Any:
     """Return an attrs field; ``quick`` may put a cheaper acceptance of common values before the validator."""
+    if absent:
+        optional = True
+        rest.setdefault("default", None)
 
     accepted: set[str] = set()
 
@@ -91,7 +106,7 @@ def _field(
                 accepted.add(item)
 
     validator: Validator = validate_many if many else validate if quick is None else quick(validate)
-    return attrs.field(validator=validator, metadata={SCHEMA: schema}, **rest)
+    return attrs.field(validator=validator, metadata={SCHEMA: schema, ABSENT: absent}, **rest)
 
 
 def _remembering(validate: Validator) -> Validator:
@@ -270,4 +285,59 @@ def sequence(cls: type | tuple[type, ...], *, min_items: int = 0, max_items: int
     schema: dict[str, Any] = {"minItems": min_items} if min_items else {}
     if max_items is not None:
         schema["maxItems"] = max_items
+    return _field(schema, check, **rest)
+
+
+def count_or_sequence(cls: type, *, ge: int = 1, le: int = MAX_SAFE_INTEGER, **rest: Any) -> Any:
+    """Declare a tuple of instances of ``cls``, or only how many there are."""
+    wanted = f"an integer from {ge} to {le}, or a tuple of {cls.__name__}"
+
+    def check(value: Any) -> str | None:
+        if type(value) is tuple:
+            return None if all(isinstance(item, cls) for item in value) else wanted
+        return None if type(value) is int and ge <= value <= le else wanted
+
+    return _field({"type": "integer", "minimum": ge, "maximum": le}, check, **rest)
+
+
+def text_mapping(*, keys: str, pattern: str = _PLAIN_PATTERN, max_length: int = 1024, **rest: Any) -> Any:
+    """Declare a read-only mapping of names matching ``keys`` to text matching ``pattern``."""
+    compiled = _compiled(pattern)
+
+    def check(value: Any) -> bool:
+        return type(value) is str and 1 <= len(value) <= max_length and compiled.fullmatch(value) is not None
+
+    item = {"type": "string", "minLength": 1, "maxLength": max_length, "pattern": pattern}
+    return _mapping(keys, item, check, f"text matching {pattern}", **rest)
+
+
+def integer_mapping(*, keys: str, ge: int = 0, le: int = MAX_SAFE_INTEGER, **rest: Any) -> Any:
+    """Declare a read-only mapping of names matching ``keys`` to integers from ``ge`` to ``le``."""
+
+    def check(value: Any) -> bool:
+        return type(value) is int and ge <= value <= le
+
+    item = {"type": "integer", "minimum": ge, "maximum": le}
+    return _mapping(keys, item, check, f"an integer from {ge} to {le}", **rest)
+
+
+_MOST_NAMES = 64
+
+
+def _mapping(keys: str, item: dict[str, Any], fits: Callable[[Any], bool], wanted: str, **rest: Any) -> Any:
+    names = _compiled(keys)
+
+    def check(value: Any) -> str | None:
+        if type(value) is not MappingProxyType or len(value) > _MOST_NAMES:
+            return f"a mapping of at most {_MOST_NAMES} names"
+        if not all(type(name) is str and names.fullmatch(name) for name in value):
+            return f"names matching {keys}"
+        return None if all(map(fits, value.values())) else f"values that are {wanted}"
+
+    schema = {
+        "type": "object",
+        "propertyNames": {"pattern": keys},
+        "additionalProperties": item,
+        "maxProperties": _MOST_NAMES,
+    }
     return _field(schema, check, **rest)

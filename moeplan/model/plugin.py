@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from moeplan.model.fields import choice, digest, identifier, integer, limit_value, nested, sequence, text
+from moeplan.model.fields import boolean, choice, digest, identifier, integer, limit_value, nested, sequence, text
 from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
+from moeplan.model.site import NODE_ROLES
 
 __all__ = [
     "FAILURE_CODES",
@@ -13,6 +14,7 @@ __all__ = [
     "PLUGIN_PATTERN",
     "PROFILE_PATTERN",
     "PROFILE_STATUSES",
+    "SITE_KEY_PATTERN",
     "VERSION_PATTERN",
     "FactSource",
     "FindingRule",
@@ -23,6 +25,7 @@ __all__ = [
     "PluginFinding",
     "Profile",
     "RuntimeInfo",
+    "SiteNeed",
     "ValidFor",
 ]
 
@@ -31,6 +34,8 @@ PLUGIN_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 VERSION_PATTERN = r"^[a-z0-9][a-z0-9._+-]{0,62}$"
 PROFILE_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
 FINDING_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
+SITE_KEY_PATTERN = r"^[a-z][A-Za-z0-9]*(\[\])?(\.[A-Za-z0-9][A-Za-z0-9_-]*)*$"
+"""A key of the site document as a path: ``namespace``, ``images.engine``, ``nodes[].modelDirectory``."""
 PROFILE_STATUSES = ("measured", "recipe_only", "calculated", "reported_failing")
 """How much is known of a profile, strongest first; the last is known not to work."""
 
@@ -75,15 +80,42 @@ class ValidFor:
     images: tuple[str, ...] = digest(many=True, default=())
 
 
+@attrs.frozen(kw_only=True)
+class SiteNeed:
+    """A value that only the site knows and a profile needs; ``moeplan site init`` asks for it.
+
+    Attributes:
+        key: where it stands in the site document (``nodes[].modelDirectory``).
+        title: what it is, in a phrase.
+        how: how to find it: a command, or whom to ask.
+        example: a value as it may look; shown in a comment, never used.
+        default: the value to begin with; None where there is none and the person has to fill it in.
+        roles: of ``nodes[]…``: the roles of the nodes that need it; empty means every node.
+        required: False for what the profile can do without; it is written as a comment.
+    """
+
+    key: str = text(pattern=SITE_KEY_PATTERN, max_length=128)
+    title: str = text(max_length=400)
+    how: str = text(max_length=1024)
+    example: str | None = text(max_length=400, optional=True, default=None)
+    default: str | None = text(max_length=400, optional=True, default=None)
+    roles: tuple[str, ...] = choice(*NODE_ROLES, many=True, default=())
+    required: bool = boolean(default=True)
+
+
 @attrs.frozen
 class Profile:
-    """One way of running the engine, and how much is known of it; ``status`` is a claim that the sources carry."""
+    """One way of running the engine, and how much is known of it.
+
+    ``status`` is a claim that the sources carry. ``site_needs`` are the values that only the site knows.
+    """
 
     id: str = text(pattern=PROFILE_PATTERN, max_length=129)
     title: str = text(max_length=200)
     status: str = choice(*PROFILE_STATUSES)
     statement: str = text()
     sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
+    site_needs: tuple[SiteNeed, ...] = sequence(SiteNeed, default=())
 
 
 @attrs.frozen

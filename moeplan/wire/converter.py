@@ -6,16 +6,16 @@ cattrs is imported when something is structured, not before: writing a document 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin
 
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.fields import SCHEMA, camel
-from moeplan.wire.strict_json import child
+from moeplan.model.fields import ABSENT, SCHEMA, camel
+from moeplan.wire.strict_json import child, unknown_key
 
 if TYPE_CHECKING:
     import cattrs
@@ -58,6 +58,7 @@ def _converter() -> cattrs.Converter:
     made.register_structure_hook(str, _exact(str, "text"))
     made.register_structure_hook(bool, _exact(bool, "true or false"))
     made.register_structure_hook_factory(_is_tuple, lambda kind: _tuple_hook(made, kind))
+    made.register_structure_hook_factory(_is_mapping, lambda kind: _mapping_hook(made, kind))
     made.register_structure_hook_factory(_is_union, lambda kind: _union_hook(made, kind))
     made.register_structure_hook_factory(attrs.has, lambda cls: _class_hook(made, cls))
     return made
@@ -65,6 +66,10 @@ def _converter() -> cattrs.Converter:
 
 def _is_tuple(kind: Any) -> bool:
     return get_origin(kind) is tuple
+
+
+def _is_mapping(kind: Any) -> bool:
+    return get_origin(kind) is Mapping
 
 
 def _is_union(kind: Any) -> bool:
@@ -83,13 +88,35 @@ def _tuple_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
     return hook
 
 
+def _mapping_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
+    item_type = get_args(kind)[1]
+
+    def hook(value: Any, _type: Any) -> Any:
+        if type(value) is not dict:
+            raise _Mismatch("an object", value)
+        issues: list[Issue] = []
+        items: dict[str, Any] = {}
+        for key, item in value.items():
+            try:
+                items[key] = made.structure(item, item_type)
+            except _Mismatch as error:
+                issues += _issues(error, child("$", key))
+        if issues:
+            raise InputError(*issues)
+        return MappingProxyType(items)
+
+    return hook
+
+
 def _union_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
     members = [member for member in get_args(kind) if member is not NoneType]
     optional = len(members) < len(get_args(kind))
     plain = {member for member in members if member in (int, str, bool)}
     classes = [member for member in members if attrs.has(member)]
+    arrays = [member for member in members if _is_tuple(member)]
     key, by_word = _discriminate(classes)
-    wanted = " or ".join([member.__name__ for member in members] + (["null"] if optional else []))
+    names = ["array" if member in arrays else member.__name__ for member in members]
+    wanted = " or ".join(names + (["null"] if optional else []))
 
     def hook(value: Any, _type: Any) -> Any:
         if value is None and optional:
@@ -100,6 +127,8 @@ def _union_hook(made: cattrs.Converter, kind: Any) -> Callable[[Any, Any], Any]:
             return made.structure(value, classes[0])
         if len(members) == 1 and not plain:
             return made.structure(value, members[0])
+        if len(arrays) == 1 and type(value) is list:
+            return made.structure(value, arrays[0])
         if by_word and type(value) is dict:
             word = value.get(key)
             cls = by_word.get(word) if type(word) is str else None
@@ -127,7 +156,8 @@ def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
 
     renamed = {field.name: override(rename=camel(field.name)) for field in attrs.fields(cls)}
     inner: Callable[[Any, Any], Any] = make_dict_structure_fn(cls, made, **renamed)  # type: ignore[arg-type]
-    keys = [camel(field.name) for field in attrs.fields(cls)]
+    keys = [camel(field.name) for field in attrs.fields(cls) if not field.metadata.get(ABSENT)]
+    absent = [camel(field.name) for field in attrs.fields(cls) if field.metadata.get(ABSENT)]
 
     def hook(value: Any, kind: Any) -> Any:
         if type(value) is not dict:
@@ -135,6 +165,10 @@ def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
         missing = [key for key in keys if key not in value]
         if missing:
             raise InputError(*(Issue(f"$.{key}", "missing_key", "key missing", f"the key {key!r}") for key in missing))
+        nulls = [key for key in absent if key in value and value[key] is None]
+        if nulls:
+            told = ("wrong_type", "value of the wrong type", "a value, or no such key", "None")
+            raise InputError(*(Issue(f"$.{key}", *told) for key in nulls))
         return inner(value, kind)
 
     return hook
@@ -163,7 +197,7 @@ def _issues(error: BaseException, path: str) -> list[Issue]:
         return [Issue(path, "wrong_type", "value of the wrong type", error.expected, error.got)]
     if isinstance(error, ForbiddenExtraKeysError):
         return [
-            Issue(child(path, str(key)), "unknown_key", "key is not part of this document", "only known keys")
+            unknown_key(path, str(key), (camel(field.name) for field in attrs.fields(error.cl)))
             for key in sorted(error.extra_fields, key=str)
         ]
     found: list[Issue] = []
@@ -185,16 +219,25 @@ def _issues(error: BaseException, path: str) -> list[Issue]:
 def unstructure(value: Any) -> Any:
     """Return an attrs instance as plain JSON values with camelCase keys, in the order of declaration."""
     if attrs.has(type(value)):
-        return {key: unstructure(getattr(value, name)) for name, key in _keys(type(value))}
+        made = {key: unstructure(getattr(value, name)) for name, key in _keys(type(value))}
+        for key in _LEFT_OUT.get(type(value), ()):
+            if made[key] is None:
+                del made[key]
+        return made
     if type(value) is tuple:
         return [unstructure(item) for item in value]
-    return value
+    return dict(value) if type(value) is MappingProxyType else value
 
 
 _KEYS: dict[type, tuple[tuple[str, str], ...]] = {}
+_LEFT_OUT: dict[type, tuple[str, ...]] = {}
+"""Of classes that have any: the keys that are left out where there is no value."""
 
 
 def _keys(cls: type) -> tuple[tuple[str, str], ...]:
     if cls not in _KEYS:
+        absent = tuple(camel(field.name) for field in attrs.fields(cls) if field.metadata.get(ABSENT))
+        if absent:
+            _LEFT_OUT[cls] = absent
         _KEYS[cls] = tuple((field.name, camel(field.name)) for field in attrs.fields(cls))
     return _KEYS[cls]

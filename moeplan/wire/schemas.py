@@ -12,8 +12,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.fields import SCHEMA, camel
-from moeplan.wire.strict_json import child
+from moeplan.model.fields import ABSENT, SCHEMA, camel
+from moeplan.wire.strict_json import child, unknown_key
 
 __all__ = ["SCHEMA_BASE", "build_schema", "check_schema", "head_of", "load_schema", "schema_name"]
 
@@ -35,7 +35,7 @@ def schema_name(kind: str, version: str) -> str:
 
 
 def build_schema(cls: type) -> dict[str, Any]:
-    """Return the JSON Schema of a document class: every key required, no other key allowed."""
+    """Return the JSON Schema of a document class: every key required that may not be absent, no other key allowed."""
     definitions: dict[str, Any] = {}
     kind, version = head_of(cls)
     body = _object(cls, definitions)
@@ -49,18 +49,25 @@ def build_schema(cls: type) -> dict[str, Any]:
 
 def _object(cls: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints = get_type_hints(cls)
-    properties = {
-        camel(field.name): _typed(hints[field.name], dict(field.metadata.get(SCHEMA, {})), definitions)
-        for field in attrs.fields(cls)
-    }
+    absent = {camel(field.name) for field in attrs.fields(cls) if field.metadata.get(ABSENT)}
+    properties = {}
+    for field in attrs.fields(cls):
+        shape = _typed(hints[field.name], dict(field.metadata.get(SCHEMA, {})), definitions)
+        properties[camel(field.name)] = _without_null(shape) if field.metadata.get(ABSENT) else shape
     doc = (cls.__doc__ or "").strip().splitlines()
     return {
         "description": doc[0] if doc else cls.__name__,
         "type": "object",
         "properties": properties,
-        "required": list(properties),
+        "required": [key for key in properties if key not in absent],
         "additionalProperties": False,
     }
+
+
+def _without_null(shape: dict[str, Any]) -> dict[str, Any]:
+    """Return the shape of a key that is left out where there is no value."""
+    shapes = [one for one in shape["anyOf"] if one != {"type": "null"}]
+    return shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
 
 
 def _typed(hint: Any, keywords: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +77,9 @@ def _typed(hint: Any, keywords: dict[str, Any], definitions: dict[str, Any]) -> 
         if len(members) == 1:
             shapes = [_typed(members[0], keywords, definitions)]
         else:
-            shapes = [keywords] if keywords else [_typed(member, {}, definitions) for member in members]
+            whole = keywords and not any(get_origin(member) is tuple for member in members)
+            apart = [_typed(member, _scalar(member, keywords), definitions) for member in members if not whole]
+            shapes = [keywords] if whole else apart
         if nullable:
             shapes = [*shapes, {"type": "null"}]
         return shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
@@ -87,6 +96,11 @@ def _typed(hint: Any, keywords: dict[str, Any], definitions: dict[str, Any]) -> 
     if keywords:
         return keywords
     raise TypeError(f"no schema for {hint}")
+
+
+def _scalar(member: Any, keywords: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords where a member of a union is the scalar that they are about."""
+    return dict(keywords) if member in (int, str, bool) else {}
 
 
 @cache
@@ -147,10 +161,7 @@ def _explain(error: Any) -> list[Issue]:
         return [Issue(child(path, key), "missing_key", "key missing", f"the key {key!r}") for key in missing]
     if word == "additionalProperties":
         known = error.schema["properties"]
-        return [
-            Issue(child(path, key), "unknown_key", "key is not part of this document", "only known keys")
-            for key in sorted(set(value) - set(known))
-        ]
+        return [unknown_key(path, key, known) for key in sorted(set(value) - set(known))]
     if word == "anyOf":
         closest = _closest(error)
         if closest:

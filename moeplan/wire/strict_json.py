@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from moeplan.errors import InputError, Issue, escape
@@ -19,6 +20,7 @@ __all__ = [
     "integer_of",
     "object_of",
     "parse_strict",
+    "unknown_key",
 ]
 
 MAX_BYTES = 32 << 20
@@ -50,6 +52,15 @@ def child(path: str, key: str | int) -> str:
     if isinstance(key, int):
         return f"{path}[{key}]"
     return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{_quoted(key)}]"
+
+
+def unknown_key(path: str, key: str, known: Iterable[str]) -> Issue:
+    """Return the fault of a key that the object at ``path`` does not have, with the nearest key it does have."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(key[:80], list(known), 1)
+    step = f"did you mean {near[0]!r}?" if near else None
+    return Issue(child(path, key), "unknown_key", "key is not part of this document", "only known keys", next=step)
 
 
 def _quoted(key: str) -> str:
