@@ -2,26 +2,31 @@
 
 The forms are those of Python's argparse and of what vLLM adds to it: ``--a b``, ``--a=b``, ``--no-a``, joined
 short options of one letter (``-O3``), underscores for dashes, dotted keys of JSON arguments (``--spec.method x``, ``+``
-after the last key for lists). Abbreviated names are not guessed: they come out unknown, with what they are near to.
+after the last key for lists of text), long names cut short where only one option of the table begins so. A name that
+several begin with comes out unknown, with them as near names.
+
+Source: vLLM 0.32.0 ``utils/argparse_utils.py`` ``FlexibleArgumentParser.parse_args``, run on the forms that the tests
+list; argparse's own ``allow_abbrev`` is left on in every release from 0.10.2 to 0.33.0.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 import attrs
 
 from moeplan.errors import Issue, escape
-from moeplan.manifests.argument_table import ArgumentSpec, ArgumentTable
+from moeplan.manifests.argument_table import ArgumentSpec, ArgumentTable, plain_name
 from moeplan.manifests.commands import Word
 
 __all__ = ["Argument", "Arguments", "read_arguments"]
 
 _NUMBER = re.compile(r"-(?:[0-9]+|[0-9]*\.[0-9]+)")
+_SHORT_COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([kmgt])|([0-9]+)([KMGT])", re.ASCII)
 _DEEPEST = 64
 
 
@@ -35,7 +40,7 @@ class Argument:
         kind: the table's kind; ``unknown`` where the table has none of this name.
         value: text, True or False for a flag, the value of JSON (numbers with a fraction as Decimal), a tuple of text
             for a list; None where it is missing, malformed or not known from the manifest.
-        keys: keys of a dotted argument below its name.
+        keys: keys of a dotted argument below its name, a ``+`` after the last one left in.
         words: the words that make it up, the option first.
         unresolved: names of variables its value depends on that are not known.
         problem: what is wrong with it, at the JSON path of its word.
@@ -81,18 +86,21 @@ class Arguments:
     def json(self, name: str) -> Any:
         """Return the value of a JSON argument as the engine sees it, or None.
 
-        Dotted arguments make up one value that takes the place of any given whole, as vLLM does it. Where a part is
-        malformed or not known, so is the whole.
+        Dotted arguments make up one value that takes the place of any given whole, wherever they stand, as vLLM does
+        it. Those under another spelling of the name make up another value, and the spelling that comes up last holds
+        alone. Where a part is malformed or not known, so is the whole.
         """
         listed = self.all(name)
         dotted = [argument for argument in listed if argument.keys]
         if not dotted:
             return listed[-1].value if listed else None
+        holding = list(dict.fromkeys(_spelling(argument) for argument in dotted))[-1]
+        dotted = [argument for argument in dotted if _spelling(argument) == holding]
         if any(argument.problem or argument.unresolved for argument in dotted):
             return None
         whole: dict[str, Any] = {}
         for argument in dotted:
-            _put(whole, argument.keys, argument.value)
+            _merge(whole, _nested(argument.keys, argument.value))
         return whole
 
     @property
@@ -135,7 +143,8 @@ def _argument(words: Sequence[Word], at: int, table: ArgumentTable) -> Argument:
     if spec is None:
         following = _values(words, at + 1, 1) if value is None else ()
         text = following[0].text if following else value
-        return _made(written, written, "unknown", text, (words[at], *following), near=table.near(written))
+        near = tuple(_begin_so(written.partition(".")[0], table))[:3] or table.near(written)
+        return _made(written, written, "unknown", text, (words[at], *following), near=near)
     if spec.kind == "flag":
         problem = None
         if value is not None:
@@ -159,19 +168,47 @@ def _argument(words: Sequence[Word], at: int, table: ArgumentTable) -> Argument:
 
 def _look_up(written: str, table: ArgumentTable) -> tuple[ArgumentSpec | None, tuple[str, ...], bool]:
     """Return the argument of a name, its dotted keys, and whether it is a flag negated."""
-    spec = table.find(written)
+    spec, negated = _named(written, table)
     if spec is not None:
-        return spec, (), False
-    if written.startswith(("--no-", "--no_")):
-        positive = table.find("--" + written[5:])
-        if positive is not None and positive.kind == "flag":
-            return positive, (), True
+        return spec, (), negated
     head, dot, rest = written.partition(".")
-    spec = table.find(head) if dot else None
+    spec, _ = _named(head, table) if dot else (None, False)
     keys = tuple(rest.split("."))
-    if spec is not None and spec.kind == "json" and all(keys) and len(keys) < _DEEPEST:
+    if spec is not None and spec.kind == "json" and all(key.removesuffix("+") for key in keys) and len(keys) < _DEEPEST:
         return spec, keys, False
     return None, (), False
+
+
+def _named(written: str, table: ArgumentTable) -> tuple[ArgumentSpec | None, bool]:
+    """Return the argument of a name, whole or cut short where that leaves no choice, and whether it is negated."""
+    spec = table.find(written)
+    if spec is not None:
+        return spec, False
+    whole = plain_name(written)
+    if not (whole.startswith("--no-") and _is_flag(table.find("--" + whole[5:]))):
+        begin = list(_begin_so(written, table))
+        if len(begin) != 1:
+            return None, False
+        whole = begin[0]
+    spec = table.find(whole)
+    return (spec, False) if spec is not None else (table.find("--" + whole[5:]), True)
+
+
+def _is_flag(spec: ArgumentSpec | None) -> bool:
+    return spec is not None and spec.kind == "flag"
+
+
+def _begin_so(written: str, table: ArgumentTable) -> Iterator[str]:
+    """Yield the long names, of flags the negated ones too, that begin with a name cut short."""
+    start = plain_name(written)
+    if not start.startswith("--") or len(start) < 3:
+        return
+    for spec in table.specs:
+        for name in (spec.name, *spec.aliases):
+            if name.startswith(start):
+                yield name
+            if spec.kind == "flag" and name.startswith("--") and f"--no-{name[2:]}".startswith(start):
+                yield f"--no-{name[2:]}"
 
 
 def _values(words: Sequence[Word], start: int, most: int) -> tuple[Word, ...]:
@@ -203,12 +240,14 @@ def _json_argument(
 ) -> Argument:
     if any(word.unresolved for word in words):
         return _made(spec.name, written, "json", None, words, keys=keys)
+    if keys and keys[-1].endswith("+"):
+        return _made(spec.name, written, "json", text.split(","), words, keys=keys)
     problem = None
     try:
         value = _decode(text)
     except ValueError as error:
-        # vLLM takes the value of a dotted argument for text where it is no JSON.
-        value = text if keys else None
+        # vLLM takes the value of a dotted argument for a count such as 80g, else for text, where it is no JSON.
+        value = _count(text) if keys else None
         place = (
             f" at character {error.pos + 1}: {error.msg}" if isinstance(error, json.JSONDecodeError) else f": {error}"
         )
@@ -237,19 +276,40 @@ def _constant(token: str) -> Any:
     raise ValueError(f"{token} is no JSON number")
 
 
-def _put(whole: dict[str, Any], keys: Sequence[str], value: Any) -> None:
-    for key in keys[:-1]:
-        below = whole.get(key)
-        if not isinstance(below, dict):
-            below = whole[key] = {}
-        whole = below
-    last = keys[-1]
-    if not last.endswith("+"):
-        whole[last] = value
-        return
-    listed = whole.get(last[:-1])
-    more = value if isinstance(value, list) else [value]
-    whole[last[:-1]] = [*listed, *more] if isinstance(listed, list) else more
+def _count(text: str) -> int | str:
+    """Return a count with a suffix, decimal for small letters and binary for capital ones, or the text itself."""
+    match = _SHORT_COUNT.fullmatch(text.strip()) if len(text) <= 40 else None
+    if match is None:
+        return text
+    if match[2] is not None:
+        return int(Decimal(match[1]) * 10 ** (3 * "kmgt".index(match[2]) + 3))
+    return int(match[3]) << (10 * "KMGT".index(match[4]) + 10)
+
+
+def _spelling(argument: Argument) -> str:
+    return plain_name(argument.written.partition(".")[0])
+
+
+def _nested(keys: Sequence[str], value: Any) -> dict[str, Any]:
+    made = {keys[-1].removesuffix("+"): value}
+    for key in reversed(keys[:-1]):
+        made = {key: made}
+    return made
+
+
+def _merge(whole: dict[str, Any], more: dict[str, Any]) -> None:
+    """Put ``more`` into ``whole``: objects merge, lists are joined, everything else is replaced."""
+    for key, value in more.items():
+        before = whole.get(key)
+        if isinstance(before, dict) and isinstance(value, dict):
+            _merge(before, value)
+        elif isinstance(before, list) and isinstance(value, list):
+            whole[key] = [*before, *value]
+        elif isinstance(value, dict):
+            whole[key] = {}
+            _merge(whole[key], value)
+        else:
+            whole[key] = value
 
 
 def _shown(text: str) -> str:

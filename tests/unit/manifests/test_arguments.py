@@ -61,16 +61,57 @@ def test_repeated_arguments_are_all_kept_and_the_last_holds() -> None:
 
 
 def test_dotted_arguments_make_one_value() -> None:
-    arguments = read(
-        "--spec", '{"z": 1}', "--spec.a.b", "2", "--speculative_config.a.c=x", "-sc.l+", "1", "-sc.l+", "[2]"
-    )
-    assert arguments.json("--speculative-config") == {"a": {"b": 2, "c": "x"}, "l": [1, 2]}
+    arguments = read("--spec", '{"z": 1}', "--spec.a.b", "2", "--spec.a.c=x", "--spec.l+", "1,2", "--spec.l+", "x")
+    assert arguments.json("--speculative-config") == {"a": {"b": 2, "c": "x"}, "l": ["1", "2", "x"]}
     last = arguments.last("--speculative-config")
     assert last is not None
     assert last.value == {"z": 1}
     assert read("--spec", '{"z": 1}').json("--speculative-config") == {"z": 1}
     assert read().json("--speculative-config") is None
     assert read("--enable-prefix-caching.x", "1").given[0].kind == "unknown"
+
+
+# What vLLM 0.32.0's FlexibleArgumentParser made of the same words, with --speculative-config (-sc) as json.loads.
+@pytest.mark.parametrize(
+    ("texts", "value"),
+    [
+        (("-sc", '{"method": "mtp", "a": 1}', "-sc.a", "2"), {"a": 2}),
+        (("-sc.a", "2", "-sc", '{"method": "mtp", "a": 1}'), {"a": 2}),
+        (("-sc.b", "2", "--speculative-config.a", "1"), {"a": 1}),
+        (("--speculative-config.a", "1", "--speculative.b", "2"), {"b": 2}),
+        (("-sc.a", "1", "--speculative_config.b", "2", "-sc.c", "3"), {"b": 2}),
+        (("-sc.l+", "1,2", "-sc.l+", "x"), {"l": ["1", "2", "x"]}),
+        (("-sc.l+", "[1,2]"), {"l": ["[1", "2]"]}),
+        (("-sc.l", "[1]", "-sc.l", "[2]"), {"l": [1, 2]}),
+        (("-sc.l", "5", "-sc.l+", "7"), {"l": ["7"]}),
+        (("-sc.d", '{"a": 1}', "-sc.d.b", "2"), {"d": {"a": 1, "b": 2}}),
+        (("-sc.d", '{"a": 1}', "-sc.d", '{"b": 2}'), {"d": {"a": 1, "b": 2}}),
+        (("-sc.n", "80g"), {"n": 80_000_000_000}),
+        (("-sc.n", "1.5k"), {"n": 1500}),
+        (("-sc.n", "2K"), {"n": 2048}),
+        (("-sc.n", "2.5K"), {"n": "2.5K"}),
+    ],
+)
+def test_dotted_arguments_as_vllm_reads_them(texts: tuple[str, ...], value: object) -> None:
+    assert read(*texts).json("--speculative-config") == value
+
+
+def test_a_name_cut_short_is_taken_where_one_option_begins_so() -> None:
+    arguments = read("--tensor-parallel", "8", "--no-enable-pref", "--spec", "{}", "--speculative.method", "mtp")
+    assert [a.name for a in arguments.given] == [
+        "--tensor-parallel-size", "--enable-prefix-caching", "--speculative-config", "--speculative-config"
+    ]  # fmt: skip
+    assert [a.value for a in arguments.given] == ["8", False, {}, "mtp"]
+    assert [a.written for a in arguments.given[:2]] == ["--tensor-parallel", "--no-enable-pref"]
+
+
+def test_a_name_cut_too_short_is_unknown() -> None:
+    several = read("--s", "1").given[0]
+    assert not several.known
+    assert set(several.near) == {"--speculative-config", "--spec", "--served-model-name"}
+    assert not read("--", "--t").given
+    assert not read("--tensor-parallel-sizes", "8").given[0].known
+    assert not read("--x.y", "8").given[0].known
 
 
 @pytest.mark.parametrize(
