@@ -9,7 +9,7 @@ import attrs
 
 from moeplan.errors import InputError, Issue
 from moeplan.facts.conditions import Condition, parse_condition
-from moeplan.model.fields import choice, nested, sequence, text
+from moeplan.model.fields import camel, choice, nested, sequence, text
 from moeplan.model.plugin import FINDING_PATTERN, FactSource, FindingRule, LogSignature, ValidFor
 
 __all__ = ["BASES", "EACH", "Fact", "FactLog", "FactSet", "FactStatement", "load_facts"]
@@ -66,6 +66,13 @@ class Fact(FactStatement):
 
     when: Condition | None = attrs.field(default=None)
     violated: Condition | None = attrs.field(default=None)
+
+
+_NESTED: dict[tuple[type, str], type] = {
+    (FactStatement, "sources"): FactSource,
+    (FactStatement, "validFor"): ValidFor,
+    (FactStatement, "logs"): FactLog,
+}
 
 
 @attrs.frozen
@@ -161,11 +168,28 @@ def _fact(row: Any, path: str) -> Fact:
             key: parse_condition(row[key], f"{name}.{key}") for key in ("when", "violated") if row.get(key) is not None
         }
         plain = {key: value for key, value in row.items() if key not in ("when", "violated")}
-        statement = structure(plain, FactStatement)
+        statement = structure(_completed(plain, FactStatement), FactStatement)
     except InputError as error:
         raise InputError(*(_within(issue, name) for issue in error.issues)) from None
     values = {field.name: getattr(statement, field.name) for field in attrs.fields(FactStatement)}
     return Fact(**values, when=conditions.get("when"), violated=conditions.get("violated"))
+
+
+def _completed(row: Any, cls: type) -> Any:
+    """Return an authored object with the defaults of the keys that it leaves out."""
+    if not isinstance(row, dict):
+        return row
+    made = dict(row)
+    for field in attrs.fields(cls):
+        key = camel(field.name)
+        below = _NESTED.get((cls, key))
+        if key not in made:
+            if field.default is not attrs.NOTHING:
+                made[key] = list(field.default) if isinstance(field.default, tuple) else field.default
+        elif below is not None:
+            value = made[key]
+            made[key] = [_completed(v, below) for v in value] if isinstance(value, list) else _completed(value, below)
+    return made
 
 
 def _within(issue: Issue, name: str) -> Issue:
