@@ -71,7 +71,7 @@ class ManifestOwner(Protocol):
 class Lint(Protocol):
     """A plugin that judges manifests and launch scripts."""
 
-    def moeplan_lint(self, request: LintRequest) -> tuple[PluginFinding, ...]:
+    def moeplan_lint(self, request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
         """See :func:`moeplan.hooks.specs.moeplan_lint`."""
         ...
 

@@ -139,17 +139,20 @@ def moeplan_owns_manifest(manifest: Mapping[str, Any] | str) -> bool | None:
 
 
 @_hookspec
-def moeplan_lint(request: LintRequest) -> tuple[PluginFinding, ...]:  # type: ignore[empty-body]
+def moeplan_lint(  # type: ignore[empty-body]
+    request: LintRequest, site: Mapping[str, Any]
+) -> tuple[PluginFinding, ...]:
     """Find what is wrong in manifests and launch scripts.
 
     Args:
         request: sources that are judged together, each with the numbers of the objects that are the plugin's own.
+        site: as for ``moeplan_check``; often a part of one.
 
     Returns:
         Findings in any order; each names one of the sources as its ``file``, a line of it where there is one, and an
         id that stands among the rules of ``moeplan_runtime``. Nothing found is ``()``.
 
-    Purity: a function of its argument and the plugin's own facts.
+    Purity: a function of its arguments and the plugin's own facts.
     Ordering: after ``moeplan_runtime`` and, where the plugin has it, ``moeplan_owns_manifest``.
     None: refused; "nothing found" and "not looked" are two things.
     Since: 0.1.0, API 1.
