@@ -20,7 +20,7 @@ LEVELS = (
     {"wire"},
     {"catalogue"},
     {"planning", "evaluation", "hooks", "manifests", "signing"},
-    {"checkpoint", "importers", "collectors", "attest", "bundle", "facts", "diagnosis", "site"},
+    {"checkpoint", "importers", "collectors", "attest", "bundle", "facts", "findings", "diagnosis", "site"},
     {"auditing"},
     {"workflows"},
     {"report", "server"},
