@@ -6,13 +6,6 @@ from typing import Any, TypeVar
 
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, UnsupportedError, escape
-from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.evidence import EvidenceRecord, RunManifest
-from moeplan.model.inventory import EvidenceBundle
-from moeplan.model.plan import Plan
-from moeplan.model.policy import Policy
-from moeplan.model.registry import Registry
-from moeplan.model.verdict import Verdict
 from moeplan.wire.canonical import canonical_line
 from moeplan.wire.converter import structure, unstructure
 from moeplan.wire.schemas import check_schema, head_of
@@ -29,26 +22,41 @@ __all__ = [
 
 T = TypeVar("T")
 
-DOCUMENTS: tuple[type, ...] = (
-    Registry,
-    Plan,
-    CheckpointManifest,
-    EvidenceRecord,
-    RunManifest,
-    Policy,
-    EvidenceBundle,
-    Verdict,
+_CLASSES = (
+    ("registry", "Registry"),
+    ("plan", "Plan"),
+    ("checkpoint", "CheckpointManifest"),
+    ("evidence", "EvidenceRecord"),
+    ("evidence", "RunManifest"),
+    ("policy", "Policy"),
+    ("inventory", "EvidenceBundle"),
+    ("verdict", "Verdict"),
+    ("site", "Site"),
+    ("site_probe", "SiteProbe"),
 )
-"""Every document class of this release; each has a checked-in schema."""
+"""Module of ``moeplan.model`` and name of every document class."""
 
+DOCUMENTS: tuple[type, ...]
+"""Every document class of this release; each has a checked-in schema. Imported when it is first asked for: a command
+needs the classes it reads, and making all of them takes longer than making a plan."""
 
-_LARGER: dict[type, int] = {CheckpointManifest: 512 << 20}
+_LARGER = {"checkpoint_manifest": 512 << 20}
 """Kinds whose size cap is not the default: a trillion-parameter checkpoint lists hundreds of thousands of tensors."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "DOCUMENTS":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    made = tuple(getattr(import_module(f"moeplan.model.{module}"), cls) for module, cls in _CLASSES)
+    globals()["DOCUMENTS"] = made
+    return made
 
 
 def size_cap(cls: type) -> int:
     """Return the most bytes a document of class ``cls`` may have."""
-    return _LARGER.get(cls, MAX_BYTES)
+    return _LARGER.get(head_of(cls)[0], MAX_BYTES)
 
 
 def load_document(data: bytes, cls: type[T], *, source: str | None = None) -> T:

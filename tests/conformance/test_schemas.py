@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+import attrs
 import jsonschema
 import pytest
 
 from moeplan.errors import InputError
+from moeplan.model.fields import ABSENT, SCHEMA, camel
 from moeplan.wire.converter import structure
 from moeplan.wire.documents import DOCUMENTS, dump_document, load_document, load_value
 from moeplan.wire.schemas import build_schema, check_schema, head_of, load_schema
@@ -51,8 +53,34 @@ def test_every_schema_is_meta_valid_and_closed(cls: type) -> None:
     for part in (schema, *schema["$defs"].values()):
         assert part["type"] == "object"
         assert part["additionalProperties"] is False
-        assert part["required"] == list(part["properties"])
+        left_out = _absent(cls)
+        assert part["required"] == [key for key in part["properties"] if key in part["required"] or key not in left_out]
     assert schema == build_schema(cls)
+
+
+def _classes(hint: Any) -> Any:
+    """Yield every attrs class that a document class holds."""
+    if attrs.has(hint):
+        yield hint
+        for inner in get_type_hints(hint).values():
+            yield from _classes(inner)
+    for inner in get_args(hint):
+        yield from _classes(inner)
+
+
+def _absent(cls: type) -> set[str]:
+    """Return the keys that a document may leave out."""
+    return {camel(f.name) for one in _classes(cls) for f in attrs.fields(one) if f.metadata.get(ABSENT)}
+
+
+def _mappings(cls: type) -> set[str]:
+    """Return the keys whose values are mappings of names that nobody lists."""
+    found = (f for one in _classes(cls) for f in attrs.fields(one))
+    return {camel(f.name) for f in found if f.metadata.get(SCHEMA, {}).get("type") == "object"}
+
+
+def test_only_what_people_write_may_leave_keys_out() -> None:
+    assert {cls.__name__ for cls in DOCUMENTS if _absent(cls)} == {"Site", "SiteProbe"}
 
 
 @pytest.mark.parametrize("path", VALID, ids=_name)
@@ -107,18 +135,35 @@ def _without_newline_ends(value: Any) -> Any:
 
 @pytest.mark.parametrize("path", VALID, ids=_name)
 def test_each_key_of_each_valid_document_is_needed_and_no_other_is_taken(path: Path) -> None:
-    """Take each key away, and add one beside each: refused by schema and by model, at that place."""
+    """Take each key away, and add one beside each: refused by schema and by model, at that place.
+
+    Keys that may be left out are the exception: schema and model take the document without them.
+    """
     cls = CLASSES[_kind(path)]
     value = json.loads(path.read_bytes())
+    absent, mappings = _absent(cls), _mappings(cls)
     for where, holder in list(_objects(value, "$")):
+        if where.rpartition(".")[2] in mappings:
+            continue
         for key in list(holder):
             kept = holder.pop(key)
-            _both_refuse(value, cls)
+            if key in absent and _model_takes(value, cls):
+                check_schema(value, *head_of(cls))
+            else:
+                _both_refuse(value, cls)
             holder[key] = kept
         holder["zzz"] = 1
         found = _both_refuse(value, cls)
         assert f"{where}.zzz" in found or not found, (where, found)
         del holder["zzz"]
+
+
+def _model_takes(value: Any, cls: type) -> bool:
+    try:
+        structure(value, cls)
+    except InputError:
+        return False
+    return True
 
 
 def _both_refuse(value: Any, cls: type) -> list[str]:

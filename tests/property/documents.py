@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -17,6 +17,7 @@ from moeplan.model.inventory import EvidenceBundle, InventoryFile
 from moeplan.model.plan import GATE_IDS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Provenance, Registry, Source
+from moeplan.model.site import Site, SiteNode
 
 __all__ = ["documents"]
 
@@ -33,6 +34,9 @@ _PATHS = st.lists(_PARTS.filter(lambda part: part not in (".", "..")), min_size=
 _INSTANTS = st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)).map(
     lambda when: when.replace(microsecond=0).isoformat() + "Z"
 )
+
+
+_NAME = {"type": "string", "minLength": 1, "maxLength": 64}
 
 
 def documents(cls: type[T]) -> st.SearchStrategy[T]:
@@ -59,6 +63,9 @@ def _values(hint: Any, keywords: dict[str, Any]) -> st.SearchStrategy[Any]:
         return st.one_of([_values(member, keywords) for member in get_args(hint)])
     if hint is NoneType:
         return st.none()
+    if get_origin(hint) is Mapping:
+        names, item = _scalar(_NAME | keywords["propertyNames"]), _scalar(keywords["additionalProperties"])
+        return st.dictionaries(names, item, max_size=2).map(MappingProxyType)
     if get_origin(hint) is tuple:
         least = keywords.get("minItems", 0)
         most = keywords.get("maxItems", least + 2)
@@ -200,6 +207,18 @@ def _sourced(value: Any) -> Any:
     return value
 
 
+def _site(document: Site) -> Site:
+    nodes = document.nodes
+    if isinstance(nodes, tuple):
+        nodes = _unique(tuple(_node(node) for node in nodes), lambda node: node.name)
+    acknowledged = document.acknowledged and _unique(document.acknowledged, lambda one: one.id)
+    return attrs.evolve(document, nodes=nodes, acknowledged=acknowledged)
+
+
+def _node(node: SiteNode) -> SiteNode:
+    return attrs.evolve(node, free_accelerators=node.accelerators, gpu_free_bytes=node.gpu_memory_bytes)
+
+
 _REPAIRS: dict[type, Callable[[Any], Any]] = {
     CheckpointManifest: _checkpoint,
     EvidenceRecord: _record,
@@ -208,4 +227,5 @@ _REPAIRS: dict[type, Callable[[Any], Any]] = {
     EvidenceBundle: _bundle,
     Plan: _plan,
     Registry: _registry,
+    Site: _site,
 }

@@ -51,6 +51,8 @@ def shown(schema: dict[str, Any]) -> str:
     kind = schema["type"]
     if kind == "array":
         return _array(schema)
+    if kind == "object":
+        return f"mapping of names to {shown(schema['additionalProperties'])}"
     if kind == "integer":
         return _integer(schema["minimum"], schema["maximum"])
     return _text(schema) if kind == "string" else str(kind)

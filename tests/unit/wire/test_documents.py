@@ -79,9 +79,9 @@ def test_stages_come_in_order() -> None:
 
 def test_each_kind_has_its_own_size_cap(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (size_cap(Policy), size_cap(CheckpointManifest)) == (32 << 20, 512 << 20)
-    monkeypatch.setitem(documents._LARGER, Policy, len(POLICY))
+    monkeypatch.setitem(documents._LARGER, "policy", len(POLICY))
     load_document(POLICY, Policy)
-    monkeypatch.setitem(documents._LARGER, Policy, len(POLICY) - 1)
+    monkeypatch.setitem(documents._LARGER, "policy", len(POLICY) - 1)
     assert _codes(POLICY, Policy) == ["too_large"]
 
 
