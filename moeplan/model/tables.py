@@ -1,4 +1,4 @@
-"""Raw observations of a serving trial as exact integer columns; times in nanoseconds from the start of the trial."""
+"""Raw observations as exact integer columns; a serving trial's times are nanoseconds from its start."""
 
 from __future__ import annotations
 
@@ -11,11 +11,33 @@ import attrs
 from moeplan.errors import Issue
 from moeplan.units import MAX_SAFE_INTEGER
 
-__all__ = ["REQUEST_OUTCOMES", "ChunkGapTable", "RequestTable", "table_faults"]
+__all__ = [
+    "PREFLIGHT_STATES",
+    "PREFLIGHT_UNITS",
+    "REQUEST_OUTCOMES",
+    "ChunkGapTable",
+    "PreflightTable",
+    "RequestTable",
+    "preflight_faults",
+    "table_faults",
+]
 
 REQUEST_OUTCOMES = ("complete", "error", "truncated")
 """complete: no error, and the tokens asked for; error: the tool or server reported one; truncated: the stream
 ended without an error and without the tokens asked for."""
+
+PREFLIGHT_STATES = ("measured", "failed")
+"""measured: the value was obtained; failed: the tool tried and got none, and the value is 0."""
+PREFLIGHT_UNITS = (
+    "boolean",
+    "bytes",
+    "bytes_per_second",
+    "count",
+    "flop_per_second",
+    "millidegrees_celsius",
+    "version_number",
+)
+"""What an integer of a preflight table counts; a boolean is 0 or 1."""
 
 _MOST_FAULTS = 20
 
@@ -68,6 +90,50 @@ class ChunkGapTable:
 
     def __len__(self) -> int:
         return len(self.request)
+
+
+@attrs.frozen(eq=False)
+class PreflightTable:
+    """One row a raw value that a preflight tool measured on one host.
+
+    Attributes:
+        host: the host's name in the tool's file.
+        probe: the tool's section.
+        item: what was measured, such as ``gpu3``.
+        metric: which quantity of it.
+        unit: one of :data:`PREFLIGHT_UNITS`.
+        value: exact integer in ``unit``; 0 where ``state`` is not ``measured``.
+        state: one of :data:`PREFLIGHT_STATES`.
+    """
+
+    host: tuple[str, ...]
+    probe: tuple[str, ...]
+    item: tuple[str, ...]
+    metric: tuple[str, ...]
+    unit: tuple[str, ...]
+    value: array[int]
+    state: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+
+def preflight_faults(table: PreflightTable) -> Iterator[Issue]:
+    """Yield where a preflight table breaks its rules (at most 20 faults)."""
+    yield from list(_preflight_faults(table))[:_MOST_FAULTS]
+
+
+def _preflight_faults(table: PreflightTable) -> Iterator[Issue]:
+    for row, (unit, value, state) in enumerate(zip(table.unit, table.value, table.state, strict=True)):
+        at = f"preflight[{row}]"
+        if unit not in PREFLIGHT_UNITS:
+            yield Issue(f"{at}.unit", "invalid_value", "not a unit", ", ".join(PREFLIGHT_UNITS))
+        if state not in PREFLIGHT_STATES:
+            yield Issue(f"{at}.state", "invalid_value", "not a state", ", ".join(PREFLIGHT_STATES))
+        if abs(value) > MAX_SAFE_INTEGER or (unit == "boolean" and value not in (0, 1)):
+            yield Issue(f"{at}.value", "out_of_range", "value out of range", "a boolean 0 or 1; at most 2^53 - 1")
+        if state != "measured" and value != 0:
+            yield Issue(f"{at}.value", "not_measured", "a value that was not measured", "0", str(value))
 
 
 def table_faults(requests: RequestTable, gaps: ChunkGapTable, duration_ns: int) -> Iterator[Issue]:
