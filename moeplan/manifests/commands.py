@@ -115,7 +115,7 @@ def commands_of_script(
     Raises:
         InputError: an open quote, or variables that grow without bound.
     """
-    return _script(Word(text, path), (), {}, _Scope(dict(variables or {}), {}), 0)
+    return _script(Word(text, path), None, {}, _Scope(dict(variables or {}), {}), 0)
 
 
 def _word(expanded: Expanded, path: str) -> Word:
@@ -136,13 +136,14 @@ def _commands(
 
 def _script(
     script: Word,
-    rest: Sequence[Word],
+    rest: Sequence[Word] | None,
     given: Mapping[str, str | None],
     scope: _Scope,
     nested: int,
 ) -> tuple[Command, ...]:
+    """Return a script's commands; ``rest`` are its arguments, None where whoever starts it gives them."""
     found: list[Command] = []
-    positional = [word.text for word in rest]
+    positional = None if rest is None else [word.text for word in rest]
     for command in split_script(script.text, scope.variables, positional, scope.references, script.path):
         words = [_located(word, script) for word in command.words]
         found.extend(_commands(words, {**given, **command.environment}, scope, nested))
