@@ -43,10 +43,15 @@ def note_failures(host: Host) -> int:
 def run(args: argparse.Namespace) -> int:
     """List the plugins."""
     from moeplan.hooks.host import open_host
+
+    with open_host(args.plugin) as host:
+        return _show(host, args.json)
+
+
+def _show(host: Host, as_json: bool) -> int:
     from moeplan.wire.converter import unstructure
 
-    host = open_host(args.plugin)
-    if args.json:
+    if as_json:
         listed = [
             {
                 "name": plugin.name,

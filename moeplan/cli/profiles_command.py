@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from moeplan.cli.output import emit_json, emit_text, table
 from moeplan.cli.plugins_command import add_plugin, note_failures
+
+if TYPE_CHECKING:
+    from moeplan.hooks.host import Host
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
@@ -21,11 +25,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """List the profiles."""
     from moeplan.hooks.host import open_host
+
+    with open_host(args.plugin) as host:
+        return _show(host, args.json)
+
+
+def _show(host: Host, as_json: bool) -> int:
     from moeplan.wire.converter import unstructure
 
-    host = open_host(args.plugin)
     found = [(plugin, profile) for plugin in host.plugins for profile in plugin.info.profiles]
-    if args.json:
+    if as_json:
         listed = [
             {
                 "plugin": plugin.name,

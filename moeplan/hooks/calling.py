@@ -1,6 +1,6 @@
-"""Load one plugin and call one of its hooks; whatever the plugin does becomes a result or a :class:`Fault`.
+"""Load one plugin and call its hooks; whatever the plugin does becomes a result or a :class:`Fault`.
 
-This runs in the child process, or in the host's own where no deadline is asked for. The result is JSON values; it is
+This runs in the plugin's process, or in the host's own where no deadline is asked for. The result is JSON values; it is
 believed nowhere before the host has structured it.
 """
 
@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from traceback import extract_tb
 from typing import Any
 
 import attrs
 
-from moeplan.errors import escape
+from moeplan.errors import InputError, escape
 from moeplan.hooks.plain_data import may_be_none, read_arguments, shape_fault, thaw, write_arguments
 
-__all__ = ["MAX_ITEMS", "Fault", "LoadedPlugin", "load_plugin"]
+__all__ = ["MAX_ISSUES", "MAX_ITEMS", "Fault", "LoadedPlugin", "load_plugin"]
 
 MAX_ITEMS = 10_000
 """The most items one answer may have."""
+MAX_ISSUES = 100
+"""How many of the faults that a plugin finds in its input are kept."""
 
 
 class Fault(Exception):
-    """What a plugin did wrong, with a code of ``FAILURE_CODES``."""
+    """What a plugin did wrong, with a code of ``FAILURE_CODES``; ``issues`` are what it found wrong in its input."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, issues: Sequence[dict[str, str | None]] = ()) -> None:
         self.code = code
         self.message = escape(message, 1000)
+        self.issues = tuple(issues)
         super().__init__(code, self.message)
 
     @classmethod
@@ -41,6 +44,15 @@ class Fault(Exception):
         frames = extract_tb(error.__traceback__)
         place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
         return cls(code, f"{doing} raised {type(error).__name__}{place}: {said}")
+
+    @classmethod
+    def refusing(cls, error: InputError) -> Fault:
+        """Return the fault of a hook that finds its input wrong and says what is, which is the plugin's right."""
+        shown = [
+            {key: None if text is None else escape(str(text), 1000) or "?" for key, text in issue.to_json().items()}
+            for issue in error.issues[:MAX_ISSUES]
+        ]
+        return cls("input_refused", f"the input is refused: {error}", shown)
 
 
 @attrs.frozen
@@ -65,6 +77,8 @@ class LoadedPlugin:
         try:
             # The manager knows this one plugin; pluggy drops None, so no result is None.
             results = getattr(self.manager.hook, hook)(**arguments)
+        except InputError as error:
+            raise Fault.refusing(error) from None
         except (Exception, SystemExit, GeneratorExit) as error:
             raise Fault.of("raised", "the hook", error) from None
         try:

@@ -1,4 +1,8 @@
-"""What plugins are installed, from the metadata of distributions; nothing of a plugin is imported."""
+"""What plugins are installed, from the metadata of distributions; nothing of a plugin is imported.
+
+The model's larger modules are imported only where there is a failure to tell: plugins are found before all else, so
+that their processes start while the host imports the rest.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,12 @@ from typing import TYPE_CHECKING
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.plugin import PLUGIN_PATTERN, VERSION_PATTERN, PluginFailure
+from moeplan.model.fields import PLUGIN_PATTERN, VERSION_PATTERN
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution
+
+    from moeplan.model.plugin import PluginFailure
 
 __all__ = ["LOAD", "PluginEntry", "find_plugins"]
 
@@ -45,10 +51,10 @@ def find_plugins(allow: Collection[str] | None = None) -> tuple[tuple[PluginEntr
     entries: list[PluginEntry] = []
     failures: list[PluginFailure] = []
     for found in _scan():
-        if isinstance(found, PluginFailure):
-            failures.append(found)
-        else:
+        if isinstance(found, PluginEntry):
             entries.append(found)
+        else:
+            failures.append(found)
     if allow is not None:
         _check_allowed(allow, {entry.name for entry in entries} | {failure.plugin for failure in failures})
         entries = [entry for entry in entries if entry.name in allow]
@@ -60,7 +66,7 @@ def find_plugins(allow: Collection[str] | None = None) -> tuple[tuple[PluginEntr
             kept.append(entry)
         else:
             told = f"{len(same)} plugins have this name, of {', '.join(same)}; uninstall all but one"
-            failures.append(PluginFailure(entry.name, entry.version, LOAD, "duplicate_name", escape(told, 1000)))
+            failures.append(_failure(entry.name, entry.version, "duplicate_name", told))
     return tuple(kept), tuple(failures)
 
 
@@ -109,13 +115,17 @@ def _entries(distribution: Distribution, name: str, version: str) -> Iterator[Pl
         points = [point for point in distribution.entry_points if point.group == GROUP]
     except Exception as error:
         told = f"the entry points of distribution {shown} cannot be read: {type(error).__name__}"
-        yield PluginFailure(shown, escape(version, 100) or None, LOAD, "unreadable_metadata", told)
+        yield _failure(shown, version, "unreadable_metadata", told)
         return
     for point in points:
         if re.fullmatch(PLUGIN_PATTERN[1:-1], point.name) and re.fullmatch(VERSION_PATTERN[1:-1], version):
             yield PluginEntry(point.name, point.value, shown, version)
         else:
             told = f"name or version of this plugin of distribution {shown} has characters that are not allowed"
-            yield PluginFailure(
-                escape(point.name, 100) or "?", escape(version, 100) or None, LOAD, "invalid_name", told
-            )
+            yield _failure(point.name, version, "invalid_name", told)
+
+
+def _failure(name: str, version: str, code: str, told: str) -> PluginFailure:
+    from moeplan.model.plugin import PluginFailure
+
+    return PluginFailure(escape(name, 100) or "?", escape(version, 100) or None, LOAD, code, escape(told, 1000))

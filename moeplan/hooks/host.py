@@ -1,24 +1,37 @@
-"""The host: asks plugins one at a time in the order of their names; a fault of one is named and the rest goes on."""
+"""The host: asks plugins one at a time in the order of their names; a fault of one is named and the rest goes on.
+
+Each plugin has a process of its own, in which it is loaded once. All of them are started side by side when the host is
+opened, and end with it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
 from moeplan.errors import InputError, Issue, PluginError, escape
 from moeplan.hooks.discovery import LOAD, PluginEntry, find_plugins
-from moeplan.model.plan import Plan
-from moeplan.model.plugin import GateCriterion, LogSignature, PluginFailure, PluginFinding, RuntimeInfo
+
+if TYPE_CHECKING:
+    from moeplan.hooks.asking import Sessions
+    from moeplan.model.placement import Placement
+    from moeplan.model.plan import Plan
+    from moeplan.model.plugin import GateCriterion, InputFault, LogSignature, PluginFailure, PluginFinding, RuntimeInfo
+    from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = ["DEADLINE_MS", "Answer", "Answers", "Host", "InstalledPlugin", "open_host"]
 
 DEADLINE_MS = 10_000
-"""Time a plugin has for one answer, the start of its process included."""
+"""Time a plugin has for one answer, what is left of the start of its process included."""
 
 T = TypeVar("T")
 R = TypeVar("R")
+Manifest = Mapping[str, Any] | str
+"""One YAML document as JSON values, or the text of a launch script."""
 
 
 @attrs.frozen
@@ -60,8 +73,11 @@ class Answers(Generic[T]):
         """Return the one answer, where exactly one plugin was asked.
 
         Raises:
+            InputError: it refused its input and said why.
             PluginError: it failed, or does not have the hook.
         """
+        if self.failures and all(failure.issues for failure in self.failures):
+            raise InputError(*(_told(fault) for failure in self.failures for fault in failure.issues))
         if self.failures:
             raise PluginError(*(_issue(failure) for failure in self.failures))
         if len(self.answers) != 1:
@@ -69,14 +85,27 @@ class Answers(Generic[T]):
         return self.answers[0]
 
 
+def _told(fault: InputFault) -> Issue:
+    return Issue(fault.path, fault.code, fault.message, fault.expected, fault.got, fault.next)
+
+
 def _issue(failure: PluginFailure) -> Issue:
     step = "see 'moeplan plugins'; report it to the plugin's author"
     return Issue(f"plugin {failure.plugin}", failure.code, f"{failure.hook}: {failure.message}", next=step)
 
 
+def _new_sessions() -> Sessions:
+    from moeplan.hooks.asking import Sessions
+
+    return Sessions()
+
+
 @attrs.frozen
 class Host:
     """The plugins that can be used and the failures of those that cannot; made by :func:`open_host`.
+
+    A host is a context manager: at its end the plugins' processes end. They also do when the host is collected as
+    garbage and at the interpreter's exit. Questions of several threads are asked one after the other.
 
     ``only`` of each method narrows a question to some of the plugins.
     """
@@ -84,6 +113,19 @@ class Host:
     plugins: tuple[InstalledPlugin, ...]
     failures: tuple[PluginFailure, ...]
     deadline_ms: int | None
+    sessions: Sessions = attrs.field(factory=_new_sessions, eq=False, repr=False)
+
+    def __enter__(self) -> Host:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the plugins' processes; the host can be asked nothing more of them."""
+        self.sessions.close()
 
     def check(
         self, plan: Plan, site: Mapping[str, Any], only: Collection[str] | None = None
@@ -109,9 +151,43 @@ class Host:
 
         return self._ask("moeplan_log_signatures", {}, only, own_signatures)
 
-    def owners(self, manifest: Mapping[str, Any] | str, only: Collection[str] | None = None) -> Answers[bool | None]:
-        """Return what each plugin says of a manifest or launch script: its own, not its own, or cannot tell."""
-        return self._ask("moeplan_owns_manifest", {"manifest": manifest}, only, lambda _plugin, value: value)
+    def owners(
+        self, manifests: Sequence[Manifest], only: Collection[str] | None = None
+    ) -> Answers[tuple[bool | None, ...]]:
+        """Return what each plugin says of each manifest or launch script: its own, not its own, or cannot tell.
+
+        A plugin that fails at one of them has failed.
+        """
+        calls = _written([{"manifest": manifest} for manifest in manifests])
+        return self._ask_each("moeplan_owns_manifest", lambda _plugin: calls, only, lambda _plugin, values: values)
+
+    def lint(self, requests: Mapping[str, LintRequest], site: Mapping[str, Any]) -> Answers[tuple[PluginFinding, ...]]:
+        """Return each plugin's findings in the sources that it is to judge, under its name.
+
+        Args:
+            requests: by the name of the plugin; one that is not named is not asked.
+            site: what is known of the site, as JSON values; empty where nothing is.
+        """
+        from moeplan.hooks.rules import own_lint
+
+        return self._ask_each(
+            "moeplan_lint",
+            lambda plugin: _written([{"request": requests[plugin.name], "site": site}]),
+            requests,
+            lambda plugin, values: own_lint(requests[plugin.name], plugin, values[0]),
+        )
+
+    def placement(self, plan: Plan, site: Mapping[str, Any], only: Collection[str] | None = None) -> Answers[Placement]:
+        """Return where each plugin says that tensors and KV cache go."""
+        from moeplan.hooks.rules import own_placement
+
+        return self._ask("moeplan_placement", {"plan": plan, "site": site}, only, own_placement)
+
+    def render(self, plan: Plan, site: Mapping[str, Any], only: Collection[str] | None = None) -> Answers[Rendering]:
+        """Return what each plugin renders; each file name is there once."""
+        from moeplan.hooks.rules import own_rendering
+
+        return self._ask("moeplan_render", {"plan": plan, "site": site}, only, own_rendering)
 
     def _ask(
         self,
@@ -120,16 +196,24 @@ class Host:
         only: Collection[str] | None,
         own: Callable[[InstalledPlugin, Any], R],
     ) -> Answers[R]:
-        from moeplan.hooks.calling import Fault
-        from moeplan.hooks.plain_data import write_arguments
+        calls = _written([arguments])
+        return self._ask_each(hook, lambda _plugin: calls, only, lambda plugin, values: own(plugin, values[0]))
 
-        written = write_arguments(arguments)
+    def _ask_each(
+        self,
+        hook: str,
+        calls: Callable[[InstalledPlugin], list[dict[str, Any]]],
+        only: Collection[str] | None,
+        own: Callable[[InstalledPlugin, tuple[Any, ...]], R],
+    ) -> Answers[R]:
+        from moeplan.hooks.calling import Fault
+
         answers, failures = [], []
         for plugin in self.plugins:
             if hook not in plugin.hooks or (only is not None and plugin.name not in only):
                 continue
             try:
-                value = own(plugin, _value(plugin.entry, hook, written, self.deadline_ms)[0])
+                value = own(plugin, _values(self.sessions, plugin.entry, hook, calls(plugin), self.deadline_ms)[0])
             except Fault as fault:
                 failures.append(_failure(plugin.entry, hook, fault))
             else:
@@ -137,61 +221,90 @@ class Host:
         return Answers(tuple(answers), tuple(failures))
 
 
-def open_host(allow: Collection[str] | None = None, deadline_ms: int | None = DEADLINE_MS) -> Host:
+def _written(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    from moeplan.hooks.plain_data import write_arguments
+
+    return [write_arguments(arguments) for arguments in calls]
+
+
+def open_host(
+    allow: Collection[str] | None = None, deadline_ms: int | None = DEADLINE_MS, expects: Collection[str] = ()
+) -> Host:
     """Return a host of the installed plugins; each is loaded and asked what it is.
 
     Args:
         allow: names of the only plugins to load; None loads all.
         deadline_ms: time a plugin has for one answer, in a process of its own; None calls plugins in this process,
-            which is quicker and contains everything but a plugin that hangs or ends the process.
+            which contains everything but a plugin that hangs or ends the process.
+        expects: hooks that will be called; what their arguments take is made once for all processes. Others can be
+            called too, a little later.
 
     Raises:
         InputError: a name of ``allow`` is not installed.
     """
     from moeplan.hooks.calling import Fault
-    from moeplan.hooks.rules import own_info, without_collisions
 
     entries, failed = find_plugins(allow)
-    plugins, failures = [], list(failed)
+    sessions = _new_sessions()
+    try:
+        if deadline_ms is not None:
+            with suppress(Fault):  # one that has none is started when it is asked, and its fault is its own
+                sessions.start(entries, expects)
+        plugins, failures = _load(sessions, entries, deadline_ms)
+    except BaseException:
+        sessions.close()
+        raise
+    return Host(plugins, tuple(sorted((*failed, *failures), key=lambda f: f.plugin)), deadline_ms, sessions)
+
+
+def _load(
+    sessions: Sessions, entries: Sequence[PluginEntry], deadline_ms: int | None
+) -> tuple[tuple[InstalledPlugin, ...], list[PluginFailure]]:
+    """Return the plugins that say what they are and claim no id of another's, and the failures of the rest."""
+    from moeplan.hooks.calling import Fault
+    from moeplan.hooks.rules import own_info, without_collisions
+
+    plugins, failures = [], []
     for entry in entries:
         try:
-            info, hooks = _value(entry, "moeplan_runtime", {}, deadline_ms)
+            (info,), hooks = _values(sessions, entry, "moeplan_runtime", [{}], deadline_ms)
             plugins.append(InstalledPlugin(entry, hooks, own_info(entry, info)))
         except Fault as fault:
             failures.append(_failure(entry, LOAD, fault))
     collisions = without_collisions([(p.name, {(r.id, r.origin) for r in p.info.rules}) for p in plugins])
-    for plugin in plugins:
-        if plugin.name in collisions:
-            failures.append(_failure(plugin.entry, LOAD, collisions[plugin.name]))
-    kept = tuple(plugin for plugin in plugins if plugin.name not in collisions)
-    return Host(kept, tuple(sorted(failures, key=lambda f: f.plugin)), deadline_ms)
+    failures += [_failure(p.entry, LOAD, collisions[p.name]) for p in plugins if p.name in collisions]
+    return tuple(plugin for plugin in plugins if plugin.name not in collisions), failures
 
 
-def _value(
-    entry: PluginEntry, hook: str, written: dict[str, Any], deadline_ms: int | None
-) -> tuple[Any, tuple[str, ...]]:
-    """Return a hook's result as the type of its specification, and the hooks the plugin has."""
+def _values(
+    sessions: Sessions, entry: PluginEntry, hook: str, calls: list[dict[str, Any]], deadline_ms: int | None
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+    """Return a hook's results as the type of its specification, and the hooks the plugin has."""
     from moeplan.hooks.calling import Fault
-    from moeplan.hooks.isolation import ask
     from moeplan.hooks.plain_data import result_type
     from moeplan.hooks.specs import HOOKS
     from moeplan.wire.converter import structure
 
-    request = {"name": entry.name, "value": entry.value, "hook": hook, "arguments": written}
-    got = ask(request, deadline_ms)
+    values, hooks = sessions.ask(entry, hook, calls, deadline_ms)
+    kind = result_type(hook)
     try:
-        value = structure(got["value"], result_type(hook))
+        made = tuple(structure(value, kind) for value in values)
     except InputError as error:
         raise Fault("malformed_result", f"the result is refused: {error.issues[0]}") from None
-    return value, tuple(name for name in HOOKS if name in got["hooks"])
+    return made, tuple(name for name in HOOKS if name in hooks)
 
 
 def _failure(entry: PluginEntry, hook: str, fault: Any) -> PluginFailure:
-    return PluginFailure(entry.name, entry.version, hook, fault.code, escape(fault.message, 1000))
+    from moeplan.model.plugin import InputFault, PluginFailure
+
+    issues = tuple(InputFault(**issue) for issue in fault.issues)
+    return PluginFailure(entry.name, entry.version, hook, fault.code, escape(fault.message, 1000), issues)
 
 
 def _without(answers: Answers[T], refused: Mapping[str, Any], hook: str) -> Answers[T]:
     """Return the answers without those of refused plugins, which become failures."""
+    from moeplan.model.plugin import PluginFailure
+
     kept = tuple(answer for answer in answers.answers if answer.plugin not in refused)
     lost = tuple(
         PluginFailure(a.plugin, a.version, hook, refused[a.plugin].code, refused[a.plugin].message)

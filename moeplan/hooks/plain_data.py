@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType, NoneType
 from typing import Any, get_args, get_origin, get_type_hints
@@ -12,7 +12,16 @@ import attrs
 
 from moeplan.wire.converter import structure, unstructure
 
-__all__ = ["freeze", "may_be_none", "read_arguments", "result_type", "shape_fault", "thaw", "write_arguments"]
+__all__ = [
+    "freeze",
+    "may_be_none",
+    "prepare",
+    "read_arguments",
+    "result_type",
+    "shape_fault",
+    "thaw",
+    "write_arguments",
+]
 
 
 def freeze(value: Any) -> Any:
@@ -42,6 +51,19 @@ def _types(hook: str) -> dict[str, Any]:
     return get_type_hints(getattr(specs, hook))
 
 
+def prepare(hooks: Iterable[str]) -> None:
+    """Make what reading the arguments of these hooks takes, so that processes forked from this one have it."""
+    from moeplan.wire.converter import prepare as prepare_classes
+
+    _types("moeplan_runtime")  # which also imports what every plugin does
+    kinds = {kind for hook in hooks for name, kind in _types(hook).items() if name != "return"}
+    prepare_classes(*(kind for kind in kinds if _is_class(kind)))
+
+
+def _is_class(kind: Any) -> bool:
+    return inspect.isclass(kind) and attrs.has(kind)
+
+
 def result_type(hook: str) -> Any:
     """Return the type that a hook's specification declares for its result."""
     return _types(hook)["return"]
@@ -61,9 +83,7 @@ def read_arguments(hook: str, written: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of :func:`write_arguments` as the types of the specification, all read-only."""
     kinds = _types(hook)
     return {
-        name: structure(value, kinds[name])
-        if inspect.isclass(kinds[name]) and attrs.has(kinds[name])
-        else freeze(value)
+        name: structure(value, kinds[name]) if _is_class(kinds[name]) else freeze(value)
         for name, value in written.items()
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
@@ -10,10 +11,21 @@ import attrs
 
 from moeplan.hooks.calling import Fault
 from moeplan.hooks.discovery import PluginEntry
+from moeplan.model.placement import Figure, Placement, RolePlacement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import GateCriterion, LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.rendering import LintRequest, Rendering
 
-__all__ = ["own_criteria", "own_findings", "own_info", "own_signatures", "without_collisions"]
+__all__ = [
+    "own_criteria",
+    "own_findings",
+    "own_info",
+    "own_lint",
+    "own_placement",
+    "own_rendering",
+    "own_signatures",
+    "without_collisions",
+]
 
 
 class _Named(Protocol):
@@ -36,6 +48,32 @@ def own_info(entry: PluginEntry, info: RuntimeInfo) -> RuntimeInfo:
 
 
 def own_findings(plugin: _Named, findings: tuple[PluginFinding, ...]) -> tuple[PluginFinding, ...]:
+    """Return findings on plan and site under the plugin's name; they have no file but these two."""
+    for finding in findings:
+        if finding.file not in (None, "plan", "site") or (finding.line, finding.column) != (None, None):
+            raise _misplaced(finding, "only 'plan' or 'site' and a path there say where it is")
+    return _signed(plugin, findings)
+
+
+def own_lint(request: LintRequest, plugin: _Named, findings: tuple[PluginFinding, ...]) -> tuple[PluginFinding, ...]:
+    """Return findings in the request's sources, or the site, under the plugin's name; a line is one of its source."""
+    # As many as any reader of the text may count, and one after the last.
+    most = {"site": 0} | {source.name: len(source.text.splitlines()) + 1 for source in request.sources}
+    for finding in findings:
+        if finding.file not in most:
+            raise _misplaced(finding, "it is none of the sources that the plugin was given")
+        if finding.line is None and finding.column is not None:
+            raise _misplaced(finding, "it has a column and no line")
+        if finding.line is not None and finding.line > most[finding.file]:
+            raise _misplaced(finding, "there is no such line")
+    return _signed(plugin, findings)
+
+
+def _misplaced(finding: PluginFinding, why: str) -> Fault:
+    return Fault("false_place", f"finding {finding.id} is at {finding.file!r}, line {finding.line}; {why}")
+
+
+def _signed(plugin: _Named, findings: tuple[PluginFinding, ...]) -> tuple[PluginFinding, ...]:
     """Return findings under the plugin's name; ids it did not declare and other plugins' names are refused."""
     _check_declared(plugin, (finding.id for finding in findings))
     for finding in findings:
@@ -71,6 +109,25 @@ def own_signatures(plugin: _Named, signatures: tuple[LogSignature, ...]) -> tupl
     return signatures
 
 
+def own_rendering(_plugin: _Named, rendering: Rendering) -> Rendering:
+    """Return a rendering in which no two files have one name, on a disk that knows no capitals either."""
+    _check_once("file", [file.name.casefold() for file in rendering.files])
+    return rendering
+
+
+def own_placement(_plugin: _Named, placement: Placement) -> Placement:
+    """Return a placement with each role once, whose figures have a value exactly where they are known."""
+    _check_once("role", [role.role for role in placement.roles])
+    for role in placement.roles:
+        for field in attrs.fields(RolePlacement):
+            figure = getattr(role, field.name)
+            if isinstance(figure, Figure) and (figure.value is None) != (figure.certainty == "unknown"):
+                raise Fault(
+                    "malformed_result", f"{field.name} of role {role.role} is {figure.certainty} and {figure.value}"
+                )
+    return placement
+
+
 def without_collisions(declared: Sequence[tuple[str, set[tuple[str, str]]]]) -> dict[str, Fault]:
     """Return the plugins that claim an id which another one claims too, each with its fault.
 
@@ -100,6 +157,6 @@ def _check_declared(plugin: _Named, ids: Iterable[str]) -> None:
 
 
 def _check_once(what: str, ids: Sequence[str]) -> None:
-    for one in ids:
-        if ids.count(one) > 1:
+    for one, count in Counter(ids).items():
+        if count > 1:
             raise Fault("colliding_id", f"{what} {one} is there twice")

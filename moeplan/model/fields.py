@@ -16,7 +16,9 @@ __all__ = [
     "ABSENT",
     "DIGEST_PATTERN",
     "ID_PATTERN",
+    "PLUGIN_PATTERN",
     "SCHEMA",
+    "VERSION_PATTERN",
     "boolean",
     "camel",
     "choice",
@@ -45,6 +47,10 @@ required and what is not known is an explicit null.
 
 DIGEST_PATTERN = r"^sha256:[0-9a-f]{64}$"
 ID_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,127}$"
+PLUGIN_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+"""A plugin's name. With ``@`` and the version it fits ``Criterion.contributed_by``."""
+VERSION_PATTERN = r"^[a-z0-9][a-z0-9._+-]{0,62}$"
+"""A plugin's version."""
 _PLAIN_PATTERN = r"^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]*$"
 _INSTANT_PATTERN = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z$"
 

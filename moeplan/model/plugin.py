@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import attrs
 
-from moeplan.model.fields import boolean, choice, digest, identifier, integer, limit_value, nested, sequence, text
+from moeplan.model.fields import (
+    PLUGIN_PATTERN,
+    VERSION_PATTERN,
+    boolean,
+    choice,
+    digest,
+    identifier,
+    integer,
+    limit_value,
+    nested,
+    sequence,
+    text,
+)
 from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
 from moeplan.model.site import NODE_ROLES
 
@@ -19,6 +31,7 @@ __all__ = [
     "FactSource",
     "FindingRule",
     "GateCriterion",
+    "InputFault",
     "LogSignature",
     "OfferedCriterion",
     "PluginFailure",
@@ -29,9 +42,6 @@ __all__ = [
     "ValidFor",
 ]
 
-PLUGIN_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
-"""A plugin's name. With ``@`` and the version it fits ``Criterion.contributed_by``."""
-VERSION_PATTERN = r"^[a-z0-9][a-z0-9._+-]{0,62}$"
 PROFILE_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
 FINDING_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 SITE_KEY_PATTERN = r"^[a-z][A-Za-z0-9]*(\[\])?(\.[A-Za-z0-9][A-Za-z0-9_-]*)*$"
@@ -45,8 +55,10 @@ FAILURE_CODES = (
     "died",
     "duplicate_name",
     "false_name",
+    "false_place",
     "import_failed",
     "input_changed",
+    "input_refused",
     "invalid_name",
     "invalid_pattern",
     "malformed_result",
@@ -219,14 +231,31 @@ class LogSignature:
 
 
 @attrs.frozen
+class InputFault:
+    """One thing that a plugin finds wrong in its input; fields as in ``Issue``."""
+
+    path: str = text(max_length=1024)
+    code: str = text(max_length=1024)
+    message: str = text(max_length=1024)
+    expected: str | None = text(max_length=1024, optional=True)
+    got: str | None = text(max_length=1024, optional=True)
+    next: str | None = text(max_length=1024, optional=True)
+
+
+@attrs.frozen
 class PluginFailure:
-    """A plugin that could not be used or asked: which, at which hook (``load`` before any), why; the rest went on."""
+    """A plugin that could not be used or asked: which, at which hook (``load`` before any), why; the rest went on.
+
+    ``issues`` says what is wrong in the input where the plugin refused it (``input_refused``): the site lacks a value,
+    the plan wants what the runtime does not have.
+    """
 
     plugin: str = text(max_length=200)
     version: str | None = text(max_length=200, optional=True)
     hook: str = text(max_length=64)
     code: str = choice(*FAILURE_CODES)
     message: str = text(max_length=1024)
+    issues: tuple[InputFault, ...] = sequence(InputFault, default=())
 
     def __str__(self) -> str:
         shown = self.plugin if self.version is None else f"{self.plugin} {self.version}"

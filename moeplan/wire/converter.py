@@ -20,7 +20,7 @@ from moeplan.wire.strict_json import child, unknown_key
 if TYPE_CHECKING:
     import cattrs
 
-__all__ = ["structure", "unstructure"]
+__all__ = ["prepare", "structure", "unstructure"]
 
 T = TypeVar("T")
 
@@ -172,6 +172,14 @@ def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
         return inner(value, kind)
 
     return hook
+
+
+def prepare(*classes: type) -> None:
+    """Make what structuring these classes takes, before the first document comes; it changes no result."""
+    import cattrs.errors  # noqa: F401
+
+    for cls in classes:
+        _converter().get_structure_hook(cls)
 
 
 def structure(value: Any, cls: type[T]) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import time
 from pathlib import Path
 
@@ -15,19 +16,25 @@ from tests.hooks.plugins import INFO, add_plugin, hook
 GOOD_CHECK = hook("moeplan_check(plan, site)", "return (finding(),)")
 CHECK = "moeplan_check(plan, site)"
 LOAD_MS = 20_000
+FORM = "in the form of the host"
 LONG = ("import attrs", "return (attrs.evolve(finding(), message='x' * 4096),) * 3000")
 
 
-def forged(answer: str) -> tuple[str, ...]:
-    """Return a hook's lines that write an answer past the child's program."""
+def written(data: bytes, *then: str) -> tuple[str, ...]:
+    """Return a hook's lines that write into every pipe that its process can write to."""
     return (
         "import os, stat",
         "for fd in range(3, 20):",
         "    try:",
-        f"        if stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, {answer.encode()!r})",
+        f"        if stat.S_ISFIFO(os.fstat(fd).st_mode): os.write(fd, {data!r})",
         "    except OSError: pass",
-        "os._exit(0)",
+        *then,
     )
+
+
+def forged(answer: str, number: int = 1) -> tuple[str, ...]:
+    """Return a hook's lines that write an answer past the process's program; it is asked for the first time."""
+    return written(struct.pack(">8sIQ", b"moeplan\n", number, len(answer)) + answer.encode(), "os._exit(0)")
 
 
 def put(value: str) -> tuple[str, ...]:
@@ -211,11 +218,18 @@ def test_many_long_answers_are_too_large(installed: Path, plan: Plan) -> None:
         (("import os", "os._exit(7)"), LOAD_MS, "died", "exit status 7"),
         (("import os, signal", "os.kill(os.getpid(), signal.SIGSEGV)"), LOAD_MS, "died", "signal 11"),
         (LONG, LOAD_MS, "too_large", "8388608"),
-        (forged('{"value": [], "hooks": [], "hooks": []}'), LOAD_MS, "malformed_result", "no strict JSON"),
-        (forged('{"value": [{"id": 7}], "hooks": []}'), LOAD_MS, "malformed_result", "$[0].plugin: key missing"),
-        (forged('{"code": "raised", "message": ""}'), LOAD_MS, "raised", "no reason given"),
-        (forged('{"code": "fine", "message": "x"}'), LOAD_MS, "malformed_result", "in the form of the host"),
-        (forged('[]'), LOAD_MS, "malformed_result", "in the form of the host"),
+        (forged('{"values": [[]], "hooks": [], "hooks": []}'), LOAD_MS, "malformed_result", "no strict JSON"),
+        (forged('{"values": [[{"id": 7}]], "hooks": []}'), LOAD_MS, "malformed_result", "$[0].plugin: key missing"),
+        (forged('{"values": [[], []], "hooks": []}'), LOAD_MS, "malformed_result", FORM),
+        (forged('{"code": "raised", "message": "", "issues": []}'), LOAD_MS, "raised", "no reason given"),
+        (forged('{"code": "raised", "message": "x", "issues": [{}]}'), LOAD_MS, "malformed_result", "$[0].path"),
+        (forged('{"code": "fine", "message": "x", "issues": []}'), LOAD_MS, "malformed_result", FORM),
+        (forged('[]'), LOAD_MS, "malformed_result", FORM),
+        (forged('{"values": [[]], "hooks": []}', 2), LOAD_MS, "malformed_result", "no answer to its question"),
+        (written(b"noise" * 9, "return ()"), LOAD_MS, "malformed_result", "no answer to its question"),
+        (("while True:", *("    " + line for line in written(b"x" * 65536))), LOAD_MS, "malformed_result", "no answer"),
+        (("import os, time", "os.kill(os.getppid(), 9)", "time.sleep(600)"), LOAD_MS, "died", "watches it"),
+        (("import os, time", "os.killpg(os.getpgid(os.getppid()), 9)", "time.sleep(600)"), LOAD_MS, "died", "watches"),
     ],
 )  # fmt: skip
 def test_in_a_process_of_its_own_nothing_escapes(
@@ -245,8 +259,8 @@ def test_what_a_plugin_prints_goes_nowhere_and_what_it_leaves_running_is_ended(
         "return (finding(),)",
     )
     add_plugin(installed, "m-loud", body)
-    host = open_host(deadline_ms=LOAD_MS)
-    answer = host.check(plan, {}).only()
+    with open_host(deadline_ms=LOAD_MS) as host:
+        answer = host.check(plan, {}).only()
     assert [finding.id for finding in answer.value] == ["T-1"]
     assert capfd.readouterr() == ("", "")
     assert _ended(int((installed / "pid").read_text()))
