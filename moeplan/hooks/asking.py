@@ -43,18 +43,21 @@ class Sessions:
         self._lock = threading.Lock()
         self._end = weakref.finalize(self, _end, self._running)
 
-    def start(self, entries: Sequence[PluginEntry], expects: Collection[str] = ()) -> None:
+    def start(
+        self, entries: Sequence[PluginEntry], expects: Collection[str] = (), preload: Collection[str] = ()
+    ) -> None:
         """Start a session for each plugin, side by side; each loads its plugin while nobody waits for it.
 
         Args:
             entries: the plugins.
             expects: hooks that will be called, for which the processes are prepared.
+            preload: modules that the plugins will import.
         """
         if not self._end.alive:
             raise RuntimeError("the host of these plugins is closed")
         for first in range(0, len(entries), _AT_ONCE):
             some = entries[first : first + _AT_ONCE]
-            launcher, sessions = launch(some, expects)
+            launcher, sessions = launch(some, expects, preload)
             self._running.launchers.append(launcher)
             self._running.sessions.update(zip(some, sessions, strict=True))
 

@@ -228,7 +228,11 @@ def _written(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def open_host(
-    allow: Collection[str] | None = None, deadline_ms: int | None = DEADLINE_MS, expects: Collection[str] = ()
+    allow: Collection[str] | None = None,
+    deadline_ms: int | None = DEADLINE_MS,
+    *,
+    expects: Collection[str] = (),
+    preload: Collection[str] = (),
 ) -> Host:
     """Return a host of the installed plugins; each is loaded and asked what it is.
 
@@ -238,6 +242,7 @@ def open_host(
             which contains everything but a plugin that hangs or ends the process.
         expects: hooks that will be called; what their arguments take is made once for all processes. Others can be
             called too, a little later.
+        preload: modules of moeplan that plugins import for these hooks, likewise imported once for all processes.
 
     Raises:
         InputError: a name of ``allow`` is not installed.
@@ -249,7 +254,7 @@ def open_host(
     try:
         if deadline_ms is not None:
             with suppress(Fault):  # one that has none is started when it is asked, and its fault is its own
-                sessions.start(entries, expects)
+                sessions.start(entries, expects, preload)
         plugins, failures = _load(sessions, entries, deadline_ms)
     except BaseException:
         sessions.close()

@@ -25,7 +25,7 @@ BOOT = (
     "from moeplan.hooks.launching import main; main()"
 )
 """The launcher's program. Its first line of input is the host's ``sys.path``, so that both find the same plugins; the
-second is the list of plugins, each with the numbers of its pipes, and the hooks that will be called."""
+second has the plugins, each with the numbers of its pipes, the hooks that will be called, and modules to import."""
 
 _END_NS = 1_000_000_000
 """How long a watcher goes on ending what it finds; a process that the kernel does not let go of is left then."""
@@ -35,7 +35,7 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 
 def main() -> NoReturn:
     """Fork a watcher for each plugin that the input lists, and end when they have."""
-    plugins, expects = json.loads(sys.stdin.buffer.readline())
+    plugins, expects, preload = json.loads(sys.stdin.buffer.readline())
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
@@ -47,7 +47,7 @@ def main() -> NoReturn:
                 os.kill(pid, signal.SIGTERM)
 
     signal.signal(signal.SIGTERM, end)
-    _warm_up(expects)
+    _warm_up(expects, preload)
     _adopt_orphans()
     for plugin in plugins:
         with suppress(OSError):  # no process to be had: the host reads from the closed pipes that there is none
@@ -67,13 +67,16 @@ def main() -> NoReturn:
     os._exit(0)
 
 
-def _warm_up(expects: Sequence[str]) -> None:
+def _warm_up(expects: Sequence[str], preload: Sequence[str]) -> None:
     """Import what each plugin's process needs, and leave it to no garbage collector to copy the pages."""
     import gc
+    from importlib import import_module
 
     from moeplan.hooks import plain_data, serving  # noqa: F401
 
     plain_data.prepare(expects)
+    for module in preload:
+        import_module(module)
     gc.freeze()
 
 

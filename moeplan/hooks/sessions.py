@@ -112,12 +112,15 @@ def _died(ended: str) -> Fault:
     return Fault("died", f"its process ended with {told} before it had answered")
 
 
-def launch(entries: Sequence[PluginEntry], expects: Collection[str]) -> tuple[subprocess.Popen[bytes], list[Session]]:
+def launch(
+    entries: Sequence[PluginEntry], expects: Collection[str], preload: Collection[str]
+) -> tuple[subprocess.Popen[bytes], list[Session]]:
     """Start a launcher and through it a session for each plugin; none of them is waited for.
 
     Args:
         entries: the plugins.
         expects: hooks for whose calls the launcher prepares.
+        preload: modules that the launcher imports.
 
     Returns:
         The launcher, which ends when its sessions are closed, and the sessions in the order of the entries.
@@ -135,7 +138,9 @@ def launch(entries: Sequence[PluginEntry], expects: Collection[str]) -> tuple[su
             theirs += pipes
             plugins.append({"name": entry.name, "value": entry.value, "pipes": pipes})
         with tempfile.TemporaryFile() as asked:  # a file, not a pipe: a launcher that never reads cannot block the host
-            asked.write(json.dumps(sys.path).encode() + b"\n" + json.dumps([plugins, list(expects)]).encode() + b"\n")
+            asked.writelines(
+                json.dumps(line).encode() + b"\n" for line in (sys.path, [plugins, list(expects), list(preload)])
+            )
             asked.seek(0)
             launcher = subprocess.Popen(
                 [sys.executable, "-P", "-c", BOOT],

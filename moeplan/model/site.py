@@ -20,6 +20,7 @@ from moeplan.model.fields import (
     text,
     text_mapping,
 )
+from moeplan.model.node_roles import NODE_ROLES
 
 __all__ = [
     "IMAGE_PATTERN",
@@ -37,8 +38,6 @@ __all__ = [
     "SiteToleration",
 ]
 
-NODE_ROLES = ("serve", "server", "prefill", "decode", "leader", "worker", "any")
-"""What a node is for; ``any`` serves every role."""
 UNLIMITED = 2**53 - 1
 """How ``memlockBytes`` says "unlimited", so that a comparison needs no second case."""
 IMAGE_PATTERN = r"^[a-z0-9][A-Za-z0-9._:/-]{0,511}@sha256:[0-9a-f]{64}$"

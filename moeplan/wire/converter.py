@@ -176,8 +176,6 @@ def _class_hook(made: cattrs.Converter, cls: type) -> Callable[[Any, Any], Any]:
 
 def prepare(*classes: type) -> None:
     """Make what structuring these classes takes, before the first document comes; it changes no result."""
-    import cattrs.errors  # noqa: F401
-
     for cls in classes:
         _converter().get_structure_hook(cls)
 
