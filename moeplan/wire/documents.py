@@ -33,6 +33,7 @@ _CLASSES = (
     ("verdict", "Verdict"),
     ("site", "Site"),
     ("site_probe", "SiteProbe"),
+    ("manifest_set", "ManifestSet"),
 )
 """Module of ``moeplan.model`` and name of every document class."""
 

@@ -14,6 +14,7 @@ from moeplan.model.checkpoint import PATH_PATTERN, CheckpointIndex, CheckpointMa
 from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval, RunManifest, ServingTrial
 from moeplan.model.fields import SCHEMA
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
+from moeplan.model.manifest_set import ManifestSet
 from moeplan.model.plan import GATE_IDS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Provenance, Registry, Source
@@ -219,6 +220,16 @@ def _node(node: SiteNode) -> SiteNode:
     return attrs.evolve(node, free_accelerators=node.accelerators, gpu_free_bytes=node.gpu_memory_bytes)
 
 
+def _manifest_set(document: ManifestSet) -> ManifestSet:
+    files = _unique(document.files, lambda file: file.name.casefold())
+    return attrs.evolve(
+        document,
+        files=tuple(sorted(files, key=lambda file: file.name)),
+        images=tuple(sorted(set(document.images))),
+        accepted=tuple(sorted(set(document.accepted))),
+    )
+
+
 _REPAIRS: dict[type, Callable[[Any], Any]] = {
     CheckpointManifest: _checkpoint,
     EvidenceRecord: _record,
@@ -228,4 +239,5 @@ _REPAIRS: dict[type, Callable[[Any], Any]] = {
     Plan: _plan,
     Registry: _registry,
     Site: _site,
+    ManifestSet: _manifest_set,
 }

@@ -20,7 +20,8 @@ LEVELS = (
     {"wire"},
     {"catalogue"},
     {"planning", "evaluation", "hooks", "manifests", "signing"},
-    {"checkpoint", "importers", "collectors", "attest", "bundle", "facts", "findings", "diagnosis", "site"},
+    {"checkpoint", "importers", "collectors", "attest", "bundle"}
+    | {"facts", "findings", "diagnosis", "site", "rendering"},
     {"auditing"},
     {"workflows"},
     {"report", "server"},

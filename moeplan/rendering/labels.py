@@ -1,0 +1,63 @@
+"""The labels that Kubernetes recommends, where an object lacks them."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from moeplan.model.plan import Plan
+
+__all__ = ["label", "label_value", "recommended_labels"]
+
+_PREFIX = "app.kubernetes.io/"
+_MOST = 63
+
+
+def label_value(text: str) -> str:
+    """Return a text as a label's value: other characters become ``-``, ends are letters or digits, 63 at most.
+
+    Source: Kubernetes documentation, "Labels and Selectors", "Syntax and character set".
+    """
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text)[:_MOST].strip("._-")
+
+
+def recommended_labels(plan: Plan, profile: str) -> dict[str, str]:
+    """Return the labels that all objects of a deployment share; ``component`` is each object's own.
+
+    The version is the checkpoint's revision: that is what the deployment serves.
+    Source: Kubernetes documentation, "Recommended Labels".
+    """
+    model = plan.artifact.model_id
+    values = {
+        "name": model,
+        "instance": f"{model}-{profile}",
+        "version": plan.artifact.revision,
+        "part-of": "moeplan",
+        "managed-by": "moeplan",
+    }
+    made = {_PREFIX + key: label_value(value) for key, value in values.items()}
+    return {key: value for key, value in made.items() if value}
+
+
+def label(value: dict[str, Any], shared: dict[str, str]) -> dict[str, Any]:
+    """Return an object with the labels it lacks; what it has stays, and so does everything else.
+
+    The template of pods that an object holds gets them too. ``component`` is the object's kind where it says none.
+    """
+    labels = shared | {_PREFIX + "component": label_value(value["kind"].lower())}
+    made = value | {"metadata": _labelled(value["metadata"], labels)}
+    spec = value.get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if isinstance(spec, dict) and isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        own = made["metadata"]["labels"]
+        wanted = {key: own[key] for key in labels}
+        metadata = template.get("metadata")
+        grown = {"metadata": _labelled(metadata if isinstance(metadata, dict) else {}, wanted)}
+        made["spec"] = spec | {"template": grown | {k: v for k, v in template.items() if k != "metadata"}}
+    return made
+
+
+def _labelled(metadata: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:
+    given = metadata.get("labels")
+    given = given if isinstance(given, dict) else {}
+    return metadata | {"labels": dict(sorted((labels | given).items()))}

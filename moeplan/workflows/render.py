@@ -1,0 +1,136 @@
+"""Render: the one plugin that fits the site is asked, and what it gives becomes a directory's files."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from moeplan.errors import InputError, Issue, PluginError, escape
+from moeplan.rendering.assembly import RenderedSet, RenderedWith, assemble
+from moeplan.rendering.directory import compare_directory, write_directory
+from moeplan.wire.converter import unstructure
+
+if TYPE_CHECKING:
+    from moeplan.hooks.host import Host
+    from moeplan.hooks.selection import Selection
+    from moeplan.model.plan import Plan
+    from moeplan.model.plugin import Profile
+    from moeplan.model.site import Site
+
+__all__ = ["compare_directory", "plugins_for", "render", "write_directory"]
+
+
+def render(plan: Plan, site: Site, host: Host | None = None, *, accept: Collection[str] = ()) -> RenderedSet:
+    """Return the files that deploy a plan on a site.
+
+    The plugin is asked twice and has to say the same. Nothing is written.
+
+    Args:
+        plan: the plan, form 1.1.0.
+        site: the site; it names runtime and profile.
+        host: the plugins to choose from; None opens those that are installed.
+        accept: ids of profiles that are rendered although they are reported failing.
+
+    Raises:
+        InputError: no plugin fits, the site lacks a value that the profile needs, or the profile is reported failing
+            and not accepted.
+        PluginError: the plugin failed, or what it rendered is refused.
+    """
+    from moeplan.hooks.host import open_host
+
+    if host is not None:
+        return _render(plan, site, host, accept)
+    with open_host(plugins_for(site)) as opened:
+        return _render(plan, site, opened, accept)
+
+
+def plugins_for(site: Site) -> Collection[str] | None:
+    """Return the names of the only plugins worth loading for a site, None where all are."""
+    return _only(site.runtime) if site.runtime else None
+
+
+def _only(runtime: str) -> Collection[str] | None:
+    """Return the plugin that bears the runtime's name, where one is installed: no other one can be selected then."""
+    from moeplan.hooks.discovery import find_plugins
+
+    return (runtime,) if any(entry.name == runtime for entry in find_plugins()[0]) else None
+
+
+def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> RenderedSet:
+    chosen, profile = _select(site, host)
+    _check_status(profile, accept)
+    values = unstructure(site)
+    missing = tuple(_missing(profile, values))
+    if missing:
+        raise InputError(*missing, source="site")
+    answers = [host.render(plan, values, (chosen.plugin.name,)).only() for _ in range(2)]
+    if answers[0] != answers[1]:
+        where = f"plugin {chosen.plugin.name}"
+        raise PluginError(Issue(where, "not_deterministic", "moeplan_render answers the same question in two ways"))
+    name = f"{chosen.plugin.name}@{chosen.plugin.version}"
+    accepted = (profile.id,) if profile.status == "reported_failing" else ()
+    return assemble(plan, site, answers[0].value, RenderedWith(name, chosen.plugin.info.engine, profile, accepted))
+
+
+def _select(site: Site, host: Host) -> tuple[Selection, Profile]:
+    from moeplan.hooks.selection import select_plugin
+
+    step = "'moeplan profiles' lists what there is"
+    absent = [key for key, value in (("runtime", site.runtime), ("profile", site.profile)) if value is None]
+    if absent:
+        raise InputError(
+            *(Issue(f"$.{key}", "site_value_missing", f"the site names no {key}", next=step) for key in absent),
+            source="site",
+        )
+    failed = tuple(failure for failure in host.failures if failure.plugin == site.runtime)
+    if failed:
+        told = (
+            Issue(f"plugin {f.plugin}", f.code, f"{f.hook}: {f.message}", next="see 'moeplan plugins'") for f in failed
+        )
+        raise PluginError(*told)
+    assert site.runtime is not None
+    chosen = select_plugin(host.plugins, site.runtime, profile=site.profile)
+    assert chosen.profile is not None
+    return chosen, chosen.profile
+
+
+def _check_status(profile: Profile, accept: Collection[str]) -> None:
+    others = sorted(set(accept) - {profile.id})
+    if others:
+        told = "this profile is not the one that is rendered"
+        raise InputError(Issue("--accept", "not_rendered", told, profile.id, escape(", ".join(others), 200)))
+    if profile.status == "reported_failing" and profile.id not in accept:
+        told = f"profile {profile.id} is reported failing: {escape(profile.statement, 400)}"
+        step = f"choose another one (see 'moeplan profiles'), or accept it with --accept {profile.id}"
+        raise InputError(Issue("$.profile", "reported_failing", told, next=step), source="site")
+
+
+def _missing(profile: Profile, site: Mapping[str, Any]) -> Iterator[Issue]:
+    """Yield each required value that the profile needs and the site lacks, by its path."""
+    for need in profile.site_needs:
+        if need.required:
+            for path in _absent(site, need.key.split("."), "$", need.roles):
+                yield Issue(path, "site_value_missing", f"not given: {need.title}", need.example, None, need.how)
+
+
+def _absent(value: Any, steps: list[str], path: str, roles: Collection[str]) -> Iterator[str]:
+    if not steps:
+        return
+    key = steps[0].removesuffix("[]")
+    here = value.get(key) if isinstance(value, Mapping) else None
+    if here is None:
+        yield f"{path}.{'.'.join(steps)}"
+    elif not steps[0].endswith("[]"):
+        yield from _absent(here, steps[1:], f"{path}.{key}", roles)
+    elif not isinstance(here, list) or not here:
+        yield f"{path}.{key}"
+    else:
+        for index, item in enumerate(here):
+            if _concerned(item, roles):
+                yield from _absent(item, steps[1:], f"{path}.{key}[{index}]", roles)
+
+
+def _concerned(node: Any, roles: Collection[str]) -> bool:
+    """Return whether a need that is bound to roles is a need of this node."""
+    own = node.get("roles") if isinstance(node, Mapping) else None
+    return not roles or not own or "any" in own or bool(set(own) & set(roles))
