@@ -8,6 +8,7 @@ import attrs
 
 __all__ = [
     "InputError",
+    "InputRefusedError",
     "Issue",
     "MoeplanError",
     "PluginError",
@@ -105,6 +106,13 @@ class MoeplanError(Exception):
 
 class InputError(MoeplanError):
     """A command line, a document or a tool's file is malformed (exit code 2)."""
+
+
+class InputRefusedError(InputError):
+    """What a plugin's hook raises to say that plan, site or manifest is wrong, and where.
+
+    A plain ``InputError`` out of a hook is the plugin's own fault: it made a value that its type does not allow.
+    """
 
 
 class UnsupportedError(InputError):

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from moeplan.errors import InputError, escape
+from moeplan.errors import InputRefusedError, escape
 from moeplan.hooks.plain_data import may_be_none, read_arguments, shape_fault, thaw, write_arguments
 
 __all__ = ["MAX_ISSUES", "MAX_ITEMS", "Fault", "LoadedPlugin", "load_plugin"]
@@ -46,12 +46,15 @@ class Fault(Exception):
         return cls(code, f"{doing} raised {type(error).__name__}{place}: {said}")
 
     @classmethod
-    def refusing(cls, error: InputError) -> Fault:
+    def refusing(cls, error: InputRefusedError) -> Fault:
         """Return the fault of a hook that finds its input wrong and says what is, which is the plugin's right."""
-        shown = [
-            {key: None if text is None else escape(str(text), 1000) or "?" for key, text in issue.to_json().items()}
-            for issue in error.issues[:MAX_ISSUES]
-        ]
+        try:
+            shown = [
+                {key: None if text is None else escape(str(text), 1000) or "?" for key, text in issue.to_json().items()}
+                for issue in error.issues[:MAX_ISSUES]
+            ]
+        except Exception:  # issues that are none
+            return cls.of("raised", "the hook", error)
         return cls("input_refused", f"the input is refused: {error}", shown)
 
 
@@ -77,7 +80,7 @@ class LoadedPlugin:
         try:
             # The manager knows this one plugin; pluggy drops None, so no result is None.
             results = getattr(self.manager.hook, hook)(**arguments)
-        except InputError as error:
+        except InputRefusedError as error:
             raise Fault.refusing(error) from None
         except (Exception, SystemExit, GeneratorExit) as error:
             raise Fault.of("raised", "the hook", error) from None

@@ -4,7 +4,7 @@ A plugin is a module or an object named by an entry point of the group ``moeplan
 plugin's name. It declares ``MOEPLAN_API = 1`` and marks its functions with :data:`hookimpl`. What holds for every hook:
 arguments are read-only; a function may leave out arguments it does not use; results are exactly of the declared types
 and pass through JSON; the host calls plugins one at a time in the order of their names and no plugin sees another's
-answer.
+answer. A hook that finds plan, site or manifest wrong raises :class:`moeplan.errors.InputRefusedError`.
 """
 
 from __future__ import annotations
@@ -187,10 +187,10 @@ def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:  # type: i
 
     Returns:
         Files with plain names, each once, in the order in which they are applied. No placeholder is in them: where the
-        site lacks a value, the plugin raises ``InputError`` naming the key.
+        site lacks a value, the plugin raises ``InputRefusedError`` naming the key.
 
     Purity: a function of its arguments and the plugin's own facts; the same bytes each time.
     Ordering: after ``moeplan_runtime``; no other hook need have been called.
-    None: refused; what cannot be rendered is an ``InputError``.
+    None: refused; what cannot be rendered is an ``InputRefusedError``.
     Since: 0.1.0, API 1.
     """

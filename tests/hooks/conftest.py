@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from functools import partial
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -15,9 +17,10 @@ from moeplan.planning.builder import plan as make_plan
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return a directory to install plugins into."""
+    """Return a directory to install plugins into; plugins of the environment are not seen."""
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(metadata, "distributions", partial(metadata.distributions, path=[str(tmp_path)]))
     yield tmp_path
     for name in [name for name in sys.modules if name.startswith("made_")]:
         del sys.modules[name]

@@ -12,6 +12,7 @@ from moeplan.hooks.host import Host, open_host
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import PluginFailure
 from tests.hooks.plugins import INFO, add_plugin, hook
+from tests.hooks.processes import ended
 
 GOOD_CHECK = hook("moeplan_check(plan, site)", "return (finding(),)")
 CHECK = "moeplan_check(plan, site)"
@@ -263,17 +264,4 @@ def test_what_a_plugin_prints_goes_nowhere_and_what_it_leaves_running_is_ended(
         answer = host.check(plan, {}).only()
     assert [finding.id for finding in answer.value] == ["T-1"]
     assert capfd.readouterr() == ("", "")
-    assert _ended(int((installed / "pid").read_text()))
-
-
-def _ended(process: int) -> bool:
-    """Return whether a process is gone or waits to be collected, within ten seconds."""
-    for _ in range(100):
-        try:
-            state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-        except FileNotFoundError:
-            return True
-        if state == "Z":
-            return True
-        time.sleep(0.1)
-    return False
+    assert ended(int((installed / "pid").read_text()))
