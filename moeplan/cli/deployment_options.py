@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from moeplan.errors import InputError, Issue, escape
 
 if TYPE_CHECKING:
-    from moeplan.model.deployment import Deployment, RuntimeIdentity
+    from moeplan.model.deployment import Deployment, RoleSpec, RuntimeIdentity
 
-__all__ = ["add_runtime", "add_serving", "read_deployment", "runtime_identity"]
+__all__ = ["add_roles", "add_runtime", "add_serving", "read_deployment", "roles", "runtime_identity"]
 
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _IMAGE = re.compile(rf"(?:[^@\s]+@)?({_DIGEST})", re.ASCII)
@@ -25,6 +25,43 @@ def add_runtime(parser: argparse._ActionsContainer, *, required: bool = False) -
     runtime.add_argument(
         "--runtime-packages", metavar="FILE", help="list of the installed distributions, or its digest sha256:…"
     )
+
+
+def add_roles(parser: argparse._ActionsContainer) -> None:
+    """Add ``--role`` and the options of :func:`add_runtime`, which are role ``serve``'s."""
+    parser.add_argument(
+        "--role",
+        action="append",
+        metavar="NAME[=DIGEST]",
+        help="a role that serves, with its image's digest; once for each, such as prefill and decode",
+    )
+    add_runtime(parser)
+
+
+def roles(args: argparse.Namespace) -> tuple[RoleSpec, ...]:
+    """Return the roles that the options name; ``serve`` alone where they name none.
+
+    Raises:
+        InputError: a digest is none, a role is named twice, or ``--role`` stands beside an option of role ``serve``.
+    """
+    from moeplan.model.deployment import RoleSpec, RuntimeIdentity
+
+    serve = runtime_identity(args)
+    if not args.role:
+        return (RoleSpec("serve", serve),)
+    if serve is not None:
+        message = "--runtime-image and --runtime-packages are role serve's"
+        raise InputError(Issue("--role", "usage", message, "--role serve=DIGEST, or none of these"))
+    found: dict[str, RoleSpec] = {}
+    for given in args.role:
+        name, joined, digest = given.partition("=")
+        match = _IMAGE.fullmatch(digest) if joined else None
+        if joined and match is None:
+            raise _no_digest("--role", digest, "a tag can move; name the digest that was pulled")
+        if name in found:
+            raise InputError(Issue("--role", "duplicate_name", "role named twice", "each role once", escape(name, 60)))
+        found[name] = RoleSpec(name, None if match is None else RuntimeIdentity(name, "oci_image", match[1]))
+    return tuple(found.values())
 
 
 def runtime_identity(args: argparse.Namespace) -> RuntimeIdentity | None:

@@ -11,7 +11,7 @@ from moeplan.cli.output import emit_json, emit_text, note
 from moeplan.cli.plugins_command import add_plugin
 from moeplan.errors import InputError, Issue, escape
 
-__all__ = ["EXAMPLE", "add_arguments", "run"]
+__all__ = ["EXAMPLE", "add_arguments", "read_files", "run"]
 
 EXAMPLE = "moeplan lint deploy.yaml --site site.yaml --format github"
 
@@ -45,7 +45,9 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.workflows.lint import lint
 
     site = _site(args.site)
-    listed: Listed = lint(_read(args.files), site=site, runtime=args.runtime, profile=args.profile, plugins=args.plugin)
+    listed: Listed = lint(
+        read_files(args.files), site=site, runtime=args.runtime, profile=args.profile, plugins=args.plugin
+    )
     for failure in listed.failures:
         note(f"error: [{failure.code}] {failure}")
     _print(listed, args.format)
@@ -77,7 +79,8 @@ def _print(listed: object, form: str) -> None:
         emit_text("\n".join(github_lines(listed) if form == "github" else text_lines(listed)))
 
 
-def _read(paths: list[str]) -> dict[str, bytes]:
+def read_files(paths: list[str]) -> dict[str, bytes]:
+    """Return the contents of files by name; a directory stands for the manifests and scripts within."""
     from moeplan.manifests.yaml_positions import MAX_MANIFEST_BYTES
     from moeplan.wire.files import read_file
 

@@ -44,6 +44,7 @@ COMMANDS = {
     "plugins": "list the installed plugins, and name those that fail",
     "profiles": "list the profiles of the installed plugins with what is known of each",
     "render": "write the manifests that deploy a plan on a site, with a guide for the operator",
+    "check": "check whether a plan fits a site",
     "lint": "find what is wrong in manifests and launch scripts",
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
     "import": "turn a load tool's output into evidence records",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from moeplan.cli.deployment_options import add_runtime, runtime_identity
+from moeplan.cli.deployment_options import add_roles, roles
 from moeplan.cli.output import emit_bytes, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
 
 if TYPE_CHECKING:
     from moeplan.model.deployment import DeploymentSpec
     from moeplan.model.plan import CheckpointRef, Plan, Scenario
+    from moeplan.model.registry import Registry
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
@@ -53,6 +54,9 @@ _PATHS = {
     "prefixCacheShareBasisPoints": "--prefix-cache-share-bps",
     "availability": "--availability",
     "precision": "--precision",
+    "profile": "--profile",
+    "draftCheckpointRoot": "--draft",
+    "role": "--role",
     "tensorParallelSize": "--tensor-parallel-size",
     "pipelineParallelSize": "--pipeline-parallel-size",
     "dataParallelSize": "--data-parallel-size",
@@ -75,7 +79,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for word in _PARALLEL:
         deployment.add_argument(f"--{word}-parallel-size", metavar="N", help=f"{word}-parallel size of the engine")
     deployment.add_argument("--precision", metavar="NAME", help="precision of the weights as served, such as fp8")
-    add_runtime(deployment)
+    deployment.add_argument("--profile", metavar="P", help="a plugin's profile, as 'moeplan profiles' lists them")
+    deployment.add_argument(
+        "--draft", metavar="FILE|DIGEST", help="the draft's checkpoint manifest, or its root digest: speculation"
+    )
+    add_roles(deployment)
+    parser.add_argument(
+        "--site", metavar="FILE", help="the site: its profile and images, and its plugin's criteria, enter the plan"
+    )
     parser.add_argument(
         "--checkpoint", metavar="FILE", help="checkpoint manifest whose exact tensor bytes replace the registry's"
     )
@@ -118,7 +129,16 @@ def _run_batch(args: argparse.Namespace, form: str) -> int:
     from moeplan.cli.plan_batch import run_batch
 
     scenario_options = (*_INTEGERS, *_TEXTS, "model", "hardware", "reserve_bps", "reserve_pct", "precision", "require")
-    further = ("runtime_image", "runtime_packages", "checkpoint", *(f"{word}_parallel_size" for word in _PARALLEL))
+    further = (
+        "runtime_image",
+        "runtime_packages",
+        "checkpoint",
+        "profile",
+        "draft",
+        "role",
+        "site",
+        *(f"{word}_parallel_size" for word in _PARALLEL),
+    )
     for name in (*scenario_options, *further):
         if getattr(args, name) is not None:
             option = _INTEGERS.get(name, _TEXTS.get(name, ("--" + name.replace("_", "-"),)))[0]
@@ -142,11 +162,21 @@ def _run_one(args: argparse.Namespace, form: str) -> int:
     registry = load_registry(args.registry)
     checkpoint = None if args.checkpoint is None else _checkpoint(args.checkpoint)
     try:
-        made = plan(registry, _scenario(args, checkpoint))
+        scenario = _scenario(args, checkpoint)
+        made = plan(registry, scenario) if args.site is None else _on_site(registry, scenario, args.site, form)
     except InputError as error:
         raise in_scenario_keys(error, _PATHS) from None
     _emit(args, made, form)
     return 1 if args.require is not None and made.readiness.status != args.require else 0
+
+
+def _on_site(registry: Registry, scenario: Scenario, path: str, form: str) -> Plan:
+    from moeplan.site.reading import read_partial_site, site_values
+    from moeplan.workflows.plan_on_site import plan_on_site
+
+    if form == "1.0.0":
+        _refuse("--site", "usage", "form 1.0.0 has no place for a plugin's criteria", "--schema-version 1.1.0")
+    return plan_on_site(registry, scenario, site_values(read_partial_site(path)))
 
 
 def _emit(args: argparse.Namespace, made: Plan, form: str) -> None:
@@ -184,17 +214,28 @@ def _scenario(args: argparse.Namespace, checkpoint: CheckpointRef | None) -> Sce
 
 def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:
     names = [f"{word}_parallel_size" for word in _PARALLEL]
-    given = [*names, "precision", "runtime_image", "runtime_packages"]
+    given = [*names, "precision", "profile", "draft", "role", "runtime_image", "runtime_packages"]
     if all(getattr(args, name) is None for name in given):
         return None
-    from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
+    from moeplan.model.deployment import DeploymentSpec, Parallelism
     from moeplan.planning.options import parse_integer
 
     sizes = [
         None if getattr(args, name) is None else parse_integer("--" + name.replace("_", "-"), getattr(args, name))
         for name in names
     ]
-    return DeploymentSpec(None, Parallelism(*sizes), args.precision, None, (RoleSpec("serve", runtime_identity(args)),))
+    draft = None if args.draft is None else _draft(args.draft)
+    return DeploymentSpec(args.profile, Parallelism(*sizes), args.precision, draft, roles(args))
+
+
+def _draft(given: str) -> str:
+    """Return the draft's root digest: given as such, or of its checkpoint manifest."""
+    if given.startswith("sha256:"):
+        return given
+    from moeplan.cli.inputs import read_document
+    from moeplan.model.checkpoint import CheckpointManifest
+
+    return read_document(given, CheckpointManifest).root
 
 
 def _checkpoint(path: str) -> CheckpointRef:

@@ -6,7 +6,10 @@ import attrs
 
 from moeplan.model.fields import choice, digest, identifier, integer, nested, sequence, text
 
-__all__ = ["Deployment", "DeploymentSpec", "Parallelism", "RoleSpec", "RuntimeIdentity"]
+__all__ = ["PROFILE_PATTERN", "Deployment", "DeploymentSpec", "Parallelism", "RoleSpec", "RuntimeIdentity"]
+
+PROFILE_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
+"""A plugin's profile: a name, or a family and a name such as ``opt/aggregated``."""
 
 
 @attrs.frozen
@@ -44,7 +47,7 @@ class RoleSpec:
 class DeploymentSpec:
     """The deployment a plan is made for; every part not decided is null."""
 
-    profile: str | None = identifier(optional=True)
+    profile: str | None = text(pattern=PROFILE_PATTERN, max_length=129, optional=True)
     parallelism: Parallelism = nested(Parallelism)
     precision: str | None = identifier(optional=True)
     draft_checkpoint_root: str | None = digest(optional=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 
+from moeplan.model.deployment import PROFILE_PATTERN
 from moeplan.model.fields import (
     PLUGIN_PATTERN,
     VERSION_PATTERN,
@@ -17,8 +18,8 @@ from moeplan.model.fields import (
     sequence,
     text,
 )
+from moeplan.model.node_roles import NODE_ROLES
 from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
-from moeplan.model.site import NODE_ROLES
 
 __all__ = [
     "FAILURE_CODES",
@@ -42,7 +43,6 @@ __all__ = [
     "ValidFor",
 ]
 
-PROFILE_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
 FINDING_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$"
 SITE_KEY_PATTERN = r"^[a-z][A-Za-z0-9]*(\[\])?(\.[A-Za-z0-9][A-Za-z0-9_-]*)*$"
 """A key of the site document as a path: ``namespace``, ``images.engine``, ``nodes[].modelDirectory``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moeplan.model.deployment import DeploymentSpec
+from moeplan.model.deployment import DeploymentSpec, RoleSpec
 from moeplan.model.plan import Target, Workload
 
 __all__ = ["command_line"]
@@ -20,7 +20,7 @@ def command_line(
         target: the accelerators and the runtime.
         workload: what is to be served.
         checkpointed: whether the plan was made for an exact checkpoint, whose manifest then goes by its usual name.
-        deployment: parts of it that have an option are told; a profile, a draft or further roles have none.
+        deployment: what it decides. Criteria that plugins added are not told: they need the site.
     """
     return (
         f"moeplan plan {model_id} {target.hardware_id} --devices {target.requested_accelerators}"
@@ -44,10 +44,19 @@ def _further(workload: Workload, checkpointed: bool, deployment: DeploymentSpec)
             words.append(f" --{name}-parallel-size {size}")
     if deployment.precision is not None:
         words.append(f" --precision {deployment.precision}")
-    for role in deployment.roles:
-        if role.role == "serve" and role.runtime is not None:
-            option = "image" if role.runtime.form == "oci_image" else "packages"
-            words.append(f" --runtime-{option} {role.runtime.digest}")
+    if deployment.profile is not None:
+        words.append(f" --profile {deployment.profile}")
+    if deployment.draft_checkpoint_root is not None:
+        words.append(f" --draft {deployment.draft_checkpoint_root}")
+    words += [f" {_role(role)}" for role in deployment.roles if role.runtime is not None or role.role != "serve"]
     if checkpointed:
         words.append(" --checkpoint checkpoint.json")
     return "".join(words)
+
+
+def _role(role: RoleSpec) -> str:
+    if role.runtime is None:
+        return f"--role {role.role}"
+    if role.role != "serve":
+        return f"--role {role.role}={role.runtime.digest}"
+    return f"--runtime-{'image' if role.runtime.form == 'oci_image' else 'packages'} {role.runtime.digest}"

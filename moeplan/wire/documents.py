@@ -31,6 +31,7 @@ _CLASSES = (
     ("policy", "Policy"),
     ("inventory", "EvidenceBundle"),
     ("verdict", "Verdict"),
+    ("compatibility", "CompatibilityReport"),
     ("site", "Site"),
     ("site_probe", "SiteProbe"),
     ("manifest_set", "ManifestSet"),
