@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from moeplan.evaluation.evaluate import evaluate
     from moeplan.model.checkpoint import CheckpointManifest
     from moeplan.model.evidence import EvidenceRecord, RunManifest
+    from moeplan.model.manifest_set import ManifestSet
     from moeplan.model.plan import Plan, Scenario
     from moeplan.model.policy import Policy
     from moeplan.model.registry import Registry
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from moeplan.model.verified import EvidenceSet, Inspection
     from moeplan.planning.builder import plan
     from moeplan.wire.documents import dump_document, identify, load_document
+    from moeplan.workflows.render import render
 
 __all__ = [
     "Audit",
@@ -35,6 +37,7 @@ __all__ = [
     "InputError",
     "Inspection",
     "Issue",
+    "ManifestSet",
     "MoeplanError",
     "Plan",
     "PluginError",
@@ -57,6 +60,7 @@ __all__ = [
     "load_evidence_bundle",
     "load_registry",
     "plan",
+    "render",
     "verify_checkpoint",
 ]
 
@@ -66,6 +70,7 @@ _ROOMS = {
     "EvidenceRecord": "model.evidence",
     "EvidenceSet": "model.verified",
     "Inspection": "model.verified",
+    "ManifestSet": "model.manifest_set",
     "Plan": "model.plan",
     "Policy": "model.policy",
     "Registry": "model.registry",
@@ -83,6 +88,7 @@ _ROOMS = {
     "load_evidence_bundle": "auditing.verification",
     "load_registry": "catalogue.registries",
     "plan": "planning.builder",
+    "render": "workflows.render",
     "verify_checkpoint": "checkpoint.manifest",
 }
 
