@@ -46,6 +46,7 @@ COMMANDS = {
     "render": "write the manifests that deploy a plan on a site, with a guide for the operator",
     "check": "check whether a plan fits a site",
     "lint": "find what is wrong in manifests and launch scripts",
+    "site": "begin a site file, probe nodes, merge what was found, validate",
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
     "import": "turn a load tool's output into evidence records",
     "bundle": "create, pack or unpack an evidence bundle",

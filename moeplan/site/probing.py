@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import time
@@ -12,14 +13,14 @@ from typing import Any, TypeVar
 
 import attrs
 
-from moeplan.errors import InputError, escape
-from moeplan.model.site import SiteKubernetes, SiteNode
+from moeplan.errors import InputError, Issue, escape
+from moeplan.model.site import IMAGE_PATTERN, SiteKubernetes, SiteNode
 from moeplan.model.site_probe import Look, NodeProbe, SiteProbe
 from moeplan.site.kubectl import Kubectl, KubectlFault, NodeState, read_nodes, requested
 from moeplan.wire.converter import structure, unstructure
 from moeplan.wire.strict_json import parse_strict
 
-__all__ = ["LOOK_DEADLINE_S", "POD_DEADLINE_S", "node_program", "probe_cluster", "probe_here"]
+__all__ = ["LOOK_DEADLINE_S", "POD_DEADLINE_S", "check_probe", "node_program", "probe_cluster", "probe_here"]
 
 LOOK_DEADLINE_S = 10
 """Time for one look on a node, in seconds."""
@@ -35,6 +36,34 @@ T = TypeVar("T")
 def node_program() -> Path:
     """Return the path of the program that looks at a node: one file, the standard library alone."""
     return Path(__file__).with_name("node_probe.py")
+
+
+def check_probe(directories: Sequence[str], image: str | None, deadline_s: int | None, *, cluster: bool) -> None:
+    """Refuse what cannot be probed before anything is started.
+
+    Raises:
+        InputError: a directory is no absolute path, a deadline is none, an image is not pinned by digest, or
+            directories on nodes of a cluster are asked for without an image that could look at them.
+    """
+    issues = [
+        Issue("--directory", "invalid_value", "not an absolute path", "a path such as /data/models", _shown(path))
+        for path in directories
+        if not path.startswith("/") or not path.isprintable() or len(path) > 1024
+    ]
+    if deadline_s is not None and not 1 <= deadline_s <= 3600:
+        issues.append(Issue("--deadline", "invalid_value", "not a deadline", "1 to 3600 seconds", str(deadline_s)))
+    if image is not None and re.fullmatch(IMAGE_PATTERN[1:-1], image) is None:
+        step = "find the digest, for example with 'crane digest' or 'docker buildx imagetools inspect'"
+        issues.append(Issue("--image", "invalid_value", "not pinned", "NAME@sha256:DIGEST", _shown(image), step))
+    if cluster and directories and image is None:
+        told = "a directory on a node is looked at from a pod, which needs an image"
+        issues.append(Issue("--image", "usage", told, "an image with python3, by digest"))
+    if issues:
+        raise InputError(*issues)
+
+
+def _shown(text: str) -> str:
+    return repr(escape(text, 80))
 
 
 def probe_here(at: str, directories: Sequence[str] = (), deadline_s: int = LOOK_DEADLINE_S) -> SiteProbe:
