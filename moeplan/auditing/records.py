@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from moeplan.attest.attestations import Attestation, signers_of
 from moeplan.auditing.contents import Contents, Held
 from moeplan.bundle.source import BundleSource
-from moeplan.errors import InputError, Issue, VerificationError
+from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.attestation import EvidencePredicate
-from moeplan.model.evidence import Attachment, EvidenceRecord, RunManifest, ServingTrial
+from moeplan.model.evidence import Attachment, EvidenceRecord, Preflight, RunManifest, ServingTrial
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
-from moeplan.model.tables import ChunkGapTable, RequestTable, table_faults
+from moeplan.model.tables import ChunkGapTable, RequestTable, preflight_faults, table_faults
 from moeplan.model.verified import VerifiedRecord, VerifiedRun, VerifiedSigner
 from moeplan.wire.documents import identify
-from moeplan.wire.tables import load_chunk_gaps, load_requests
+from moeplan.wire.tables import load_chunk_gaps, load_preflight, load_requests
 
 __all__ = ["check_records", "check_runs", "check_signatures", "load_tables"]
 
@@ -125,6 +125,8 @@ def load_tables(
     for held in contents.records:
         record = held.document
         assert isinstance(record, EvidenceRecord)
+        if isinstance(record.payload, Preflight):
+            _check_preflight(source, held, record)
         requests, gaps = _tables(source, held, record) if isinstance(record.payload, ServingTrial) else (None, None)
         verified.append(VerifiedRecord(record, held.digest, signers[held.path], requests, gaps))
     return tuple(verified)
@@ -159,6 +161,32 @@ def _tables(source: BundleSource, held: Held, record: EvidenceRecord) -> tuple[R
             *(Issue(f"{held.path}: {i.path}", i.code, i.message, i.expected, i.got) for i in issues)
         )
     return requests, gaps
+
+
+def _check_preflight(source: BundleSource, held: Held, record: EvidenceRecord) -> None:
+    """Read a preflight's table by its closed schema; no criterion uses it, and none believes one that is malformed."""
+    at = next(str(attachment.path) for attachment in record.attachments if attachment.role == "preflight")
+    payload = record.payload
+    assert isinstance(payload, Preflight)
+    try:
+        table = load_preflight(source.read(at, _MAX_TABLE_BYTES))
+    except InputError as error:
+        error.source = at
+        raise
+    issues = list(preflight_faults(table))
+    if len(table) != payload.row_count:
+        rows, wanted = str(payload.row_count), str(len(table))
+        issues.append(Issue("$.payload.rowCount", "row_count", "not the rows of the table", wanted, rows))
+    unknown = sorted(set(table.host) - {host.name for host in payload.hosts})
+    if unknown:
+        shown = escape(", ".join(unknown), 200)
+        issues.append(
+            Issue("preflight.host", "unknown_host", "rows of a host that the record does not name", None, shown)
+        )
+    if issues:
+        raise VerificationError(
+            *(Issue(f"{held.path}: {i.path}", i.code, i.message, i.expected, i.got) for i in issues)
+        )
 
 
 def check_runs(

@@ -245,7 +245,8 @@ def _record_order(item: VerifiedRecord) -> tuple[str, str, int, str]:
     payload = item.record.payload
     if isinstance(payload, ServingTrial):
         return (payload.type, payload.trial.run, payload.trial.number, item.digest)
-    return (payload.type, payload.node, 0, item.digest)
+    node = payload.node if isinstance(payload, CheckpointDigest) else ""
+    return (payload.type, node, 0, item.digest)
 
 
 def _belongs(item: VerifiedRecord, payload: ServingTrial, run: VerifiedRun, deployment: str) -> bool:

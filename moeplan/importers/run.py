@@ -30,7 +30,7 @@ from moeplan.units import format_instant
 from moeplan.wire.documents import dump_document, identify
 from moeplan.wire.tables import dump_chunk_gaps, dump_requests
 
-__all__ = ["GivenFile", "ImportedRecord", "ImportedRun", "RunInputs", "import_run", "run_name"]
+__all__ = ["GivenFile", "ImportedRecord", "ImportedRun", "RunInputs", "import_run", "plain_name", "run_name"]
 
 _MEDIA_TYPES = {"json": "application/json", "parquet": "application/vnd.apache.parquet", "prom": "text/plain"}
 
@@ -213,11 +213,11 @@ def _attachments(
         if path is not None:
             files[path] = data
         media_type = _MEDIA_TYPES[ending.rsplit(".", 1)[1]]
-        made.append(Attachment(role, path, _plain(name or ending), media_type, len(data), digest_bytes(data)))
+        made.append(Attachment(role, path, plain_name(name or ending), media_type, len(data), digest_bytes(data)))
     return tuple(made)
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """Return a file's name as the record can hold it: printable, at most 200 characters."""
     return "".join(c if c.isprintable() else "_" for c in name)[-200:] or "unnamed"
 

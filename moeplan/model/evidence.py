@@ -32,14 +32,16 @@ __all__ = [
     "EngineCounters",
     "EvidenceRecord",
     "Interval",
+    "Preflight",
+    "PreflightHost",
     "RunManifest",
     "RunTrial",
     "ServingTrial",
     "TrialRef",
 ]
 
-RECORD_TYPES = ("serving_trial", "checkpoint_digest")
-ATTACHMENT_ROLES = ("requests", "chunk_gaps", "tool_output", "metrics_before", "metrics_after")
+RECORD_TYPES = ("serving_trial", "checkpoint_digest", "preflight")
+ATTACHMENT_ROLES = ("requests", "chunk_gaps", "tool_output", "metrics_before", "metrics_after", "preflight")
 ATTACHMENT_PATH = r"^attachments/[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 RECORD_PATH = r"^evidence/[A-Za-z0-9][A-Za-z0-9._-]*\.json$"
 
@@ -136,6 +138,30 @@ class CheckpointDigest:
 
 
 @attrs.frozen
+class PreflightHost:
+    """One host of a preflight: its name in the tool's file, and when the file was written, as instant."""
+
+    name: str = text(max_length=200)
+    generated: str = instant()
+
+
+@attrs.frozen
+class Preflight:
+    """A preflight tool looked at hosts before anything was served. The raw values are the Parquet attachment.
+
+    It says nothing about the checkpoint: that the named deployment is to run on these hosts is declared.
+    ``read_by`` names the plugin that read the tool's files, with its version.
+    """
+
+    type: str = const("preflight")
+    format: str = identifier()
+    read_by: str = text(pattern=r"^[a-z0-9][a-z0-9._@+-]{0,127}$", max_length=128)
+    row_count: int = integer()
+    hosts: tuple[PreflightHost, ...] = sequence(PreflightHost, min_items=1)
+    claims: tuple[Claim, ...] = sequence(Claim)
+
+
+@attrs.frozen
 class EvidenceRecord:
     """One observation set: type, deployment, collector, interval, engine start, payload, attachments by digest."""
 
@@ -147,7 +173,7 @@ class EvidenceRecord:
     collector: Collector = nested(Collector)
     interval: Interval = nested(Interval)
     engine_start: str | None = instant(optional=True)
-    payload: ServingTrial | CheckpointDigest = nested((ServingTrial, CheckpointDigest))
+    payload: ServingTrial | CheckpointDigest | Preflight = nested((ServingTrial, CheckpointDigest, Preflight))
     attachments: tuple[Attachment, ...] = sequence(Attachment)
 
     def faults(self) -> Iterator[Issue]:
@@ -161,6 +187,8 @@ class EvidenceRecord:
             yield Issue("$.engineStart", "engine_start_late", "engine started after the trial", "an earlier instant")
         if isinstance(self.payload, ServingTrial):
             yield from self._trial_faults(self.payload, end - start)
+        elif isinstance(self.payload, Preflight):
+            yield from self._preflight_faults(self.payload, start, end)
         elif self.payload.root != self.deployment.checkpoint_root:
             yield Issue("$.payload.root", "root_mismatch", "not the deployment's checkpoint", "its checkpointRoot")
 
@@ -174,6 +202,18 @@ class EvidenceRecord:
         for index, attachment in enumerate(self.attachments):
             if attachment.role in ("requests", "chunk_gaps") and attachment.path is None:
                 yield Issue(f"$.attachments[{index}].path", "not_enclosed", "raw tables must be enclosed", "a path")
+
+    def _preflight_faults(self, payload: Preflight, start: int, end: int) -> Iterator[Issue]:
+        tables = [attachment for attachment in self.attachments if attachment.role == "preflight"]
+        if len(tables) != 1 or tables[0].path is None:
+            yield Issue("$.attachments", "attachment_missing", "needs one enclosed preflight table", "exactly one")
+        names = [host.name for host in payload.hosts]
+        if names != sorted(set(names)):
+            yield Issue("$.payload.hosts", "not_sorted", "hosts are not in order, each once", "sorted by name")
+        for index, host in enumerate(payload.hosts):
+            if not start <= parse_instant(host.generated) <= end:
+                at = f"$.payload.hosts[{index}].generated"
+                yield Issue(at, "outside_interval", "written outside the interval", "an instant within it")
 
 
 @attrs.frozen

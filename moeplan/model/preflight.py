@@ -14,7 +14,6 @@ __all__ = [
     "HOST_TIME_PATTERN",
     "Comparison",
     "ComparisonValue",
-    "ImportFault",
     "ImportFile",
     "ImportRequest",
     "Imported",
@@ -154,25 +153,11 @@ class Comparison:
 
 
 @attrs.frozen(kw_only=True)
-class ImportFault:
-    """Why a file cannot be read as what it should be; fields as in :class:`moeplan.errors.Issue`."""
-
-    file: str = text(max_length=4096)
-    path: str = text(max_length=4096)
-    code: str = identifier()
-    message: str = text()
-    expected: str | None = text(optional=True, default=None)
-    got: str | None = text(optional=True, default=None)
-    next: str | None = text(optional=True, default=None)
-
-
-@attrs.frozen(kw_only=True)
 class Imported:
-    """What a plugin read. Where there are faults, the rest is not used."""
+    """What a plugin read in the files of one request."""
 
     hosts: tuple[ImportedHost, ...] = sequence(ImportedHost, default=())
     rows: tuple[ImportedRow, ...] = sequence(ImportedRow, default=())
     claims: tuple[ImportedClaim, ...] = sequence(ImportedClaim, default=())
     findings: tuple[PluginFinding, ...] = sequence(PluginFinding, default=())
     comparisons: tuple[Comparison, ...] = sequence(Comparison, default=())
-    faults: tuple[ImportFault, ...] = sequence(ImportFault, default=())

@@ -8,33 +8,59 @@ promise gigabytes that a few kilobytes really hold.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.tables import REQUEST_OUTCOMES, ChunkGapTable, RequestTable
+from moeplan.model.tables import (
+    PREFLIGHT_STATES,
+    PREFLIGHT_UNITS,
+    REQUEST_OUTCOMES,
+    ChunkGapTable,
+    PreflightTable,
+    RequestTable,
+)
 from moeplan.wire.parquet_footer import check_footer
 
 __all__ = [
     "MAX_GAPS",
+    "MAX_PREFLIGHT_ROWS",
     "MAX_REQUESTS",
     "dump_chunk_gaps",
+    "dump_preflight",
     "dump_requests",
     "load_chunk_gaps",
+    "load_preflight",
     "load_requests",
 ]
 
 MAX_REQUESTS = 10_000_000
 MAX_GAPS = 100_000_000
+MAX_PREFLIGHT_ROWS = 1_000_000
+MAX_NAMES = 100_000
+"""Most different texts of one column, where they are not words of a closed list."""
+MAX_NAME_CHARACTERS = 400
 _GROUP_ROWS = 1 << 20
 _THRIFT_STRING = 1 << 20
 _THRIFT_ITEMS = 1 << 20
 _INT, _BOOL, _TEXT = "INT64", "BOOLEAN", "BYTE_ARRAY"
 
 Column: TypeAlias = "array[int] | tuple[str, ...]"
-T = TypeVar("T", RequestTable, ChunkGapTable)
+T = TypeVar("T", RequestTable, ChunkGapTable, PreflightTable)
+
+_FLAGS = frozenset({"usage"})
+_WORDS: dict[str, tuple[str, ...] | None] = {
+    "outcome": REQUEST_OUTCOMES,
+    "host": None,
+    "probe": None,
+    "item": None,
+    "metric": None,
+    "unit": PREFLIGHT_UNITS,
+    "state": PREFLIGHT_STATES,
+}
+"""Columns of text: the words of a closed list, or None where any short printable text may stand."""
 
 
 def dump_requests(table: RequestTable) -> bytes:
@@ -67,9 +93,21 @@ def load_chunk_gaps(data: bytes) -> ChunkGapTable:
     return _load(data, ChunkGapTable, MAX_GAPS)
 
 
+def dump_preflight(table: PreflightTable) -> bytes:
+    """Return the table as Parquet: ``value`` int64, all else dictionary text; otherwise as :func:`dump_requests`."""
+    return _dump(table)
+
+
+def load_preflight(data: bytes) -> PreflightTable:
+    """Return the preflight table in ``data``, or refuse it as :func:`load_requests` does."""
+    return _load(data, PreflightTable, MAX_PREFLIGHT_ROWS)
+
+
 def _columns(cls: type) -> dict[str, str]:
-    special = {"usage": _BOOL, "outcome": _TEXT}
-    return {field.name: special.get(field.name, _INT) for field in attrs.fields(cls)}
+    return {
+        field.name: _BOOL if field.name in _FLAGS else _TEXT if field.name in _WORDS else _INT
+        for field in attrs.fields(cls)
+    }
 
 
 def _arrow_types(cls: type) -> dict[str, Any]:
@@ -79,7 +117,7 @@ def _arrow_types(cls: type) -> dict[str, Any]:
     return {name: made[kind] for name, kind in _columns(cls).items()}
 
 
-def _dump(table: RequestTable | ChunkGapTable) -> bytes:
+def _dump(table: RequestTable | ChunkGapTable | PreflightTable) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -114,12 +152,14 @@ def _to_arrow(name: str, column: Column, wanted: Any) -> Any:
     import pyarrow as pa
 
     if isinstance(column, tuple):
-        codes = {outcome: code for code, outcome in enumerate(REQUEST_OUTCOMES)}
+        words = _WORDS[name] or tuple(dict.fromkeys(column))
+        codes = {word: code for code, word in enumerate(words)}
         unknown = next((value for value in column if value not in codes), None)
         if unknown is not None:
-            raise _outcome_error(unknown)
+            raise _word_error(name, unknown)
+        _check_names(name, words)
         indices = pa.array([codes[value] for value in column], pa.int32())
-        return pa.DictionaryArray.from_arrays(indices, pa.array(REQUEST_OUTCOMES, pa.string()))
+        return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string()))
     if column.typecode != "q":
         raise InputError(
             Issue(f"$.{name}", "wrong_column_type", "column of another type", "array('q')", column.typecode)
@@ -188,7 +228,7 @@ def _from_arrow(name: str, column: Any) -> Column:
     if any(chunk.null_count for chunk in column.chunks):
         raise InputError(Issue(f"$.{name}", "null_value", "null in a column that has none", "a value in every row"))
     if pa.types.is_dictionary(column.type):
-        return tuple(value for chunk in column.chunks for value in _outcomes(chunk))
+        return tuple(value for chunk in column.chunks for value in _texts(name, chunk))
     values = array("q")
     for chunk in column.cast(pa.int64()).chunks:
         buffer = chunk.buffers()[1]
@@ -197,16 +237,31 @@ def _from_arrow(name: str, column: Any) -> Column:
     return values
 
 
-def _outcomes(chunk: Any) -> list[str]:
-    if len(chunk.dictionary) > len(REQUEST_OUTCOMES):
-        raise _outcome_error(f"{len(chunk.dictionary)} different values")
-    names = _guarded(chunk.dictionary.to_pylist)
-    for name in names:
-        if name not in REQUEST_OUTCOMES:
-            raise _outcome_error(name)
-    return [names[code] for code in chunk.indices.to_pylist()]
+def _texts(column: str, chunk: Any) -> list[str]:
+    most = len(_WORDS[column] or ()) or MAX_NAMES
+    if len(chunk.dictionary) > most:
+        raise _word_error(column, f"{len(chunk.dictionary)} different values")
+    words = _guarded(chunk.dictionary.to_pylist)
+    _check_names(column, words)
+    return [words[code] for code in chunk.indices.to_pylist()]
 
 
-def _outcome_error(got: object) -> InputError:
-    expected = ", ".join(REQUEST_OUTCOMES)
-    return InputError(Issue("$.outcome", "invalid_value", "not an outcome", expected, escape(str(got), 80)))
+def _check_names(column: str, words: Sequence[str]) -> None:
+    """Refuse words that are not of the column's list, and names that are too many, too long or not printable."""
+    known = _WORDS[column]
+    if len(words) > (len(known) if known else MAX_NAMES):
+        raise _word_error(column, f"{len(words)} different values")
+    for word in words:
+        if known:
+            fits = word in known
+        else:
+            fits = type(word) is str and 1 <= len(word) <= MAX_NAME_CHARACTERS and word.isprintable()
+        if not fits:
+            raise _word_error(column, word)
+
+
+def _word_error(column: str, got: object) -> InputError:
+    known = _WORDS[column]
+    message = "text refused" if known is None else "not an outcome" if column == "outcome" else f"not a {column}"
+    expected = ", ".join(known) if known else f"printable text of 1 to {MAX_NAME_CHARACTERS} characters"
+    return InputError(Issue(f"$.{column}", "invalid_value", message, expected, escape(str(got), 80)))

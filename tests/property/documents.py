@@ -11,7 +11,7 @@ import attrs
 from hypothesis import strategies as st
 
 from moeplan.model.checkpoint import PATH_PATTERN, CheckpointIndex, CheckpointManifest, root_digest
-from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval, RunManifest, ServingTrial
+from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval, Preflight, RunManifest, ServingTrial
 from moeplan.model.fields import SCHEMA
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
 from moeplan.model.manifest_set import ManifestSet
@@ -129,6 +129,10 @@ def _record(document: EvidenceRecord) -> EvidenceRecord:
         kept += [_table(role, first) for role in ("requests", "chunk_gaps")]
     elif isinstance(payload, CheckpointDigest):
         deployment = attrs.evolve(deployment, checkpoint_root=payload.root)
+    elif isinstance(payload, Preflight):
+        hosts = _unique(payload.hosts, lambda host: host.name)
+        payload = attrs.evolve(payload, hosts=tuple(attrs.evolve(host, generated=end) for host in hosts))
+        kept = [item for item in kept if item.role != "preflight"] + [_table("preflight", None)]
     engine = None if document.engine_start is None else min(document.engine_start, end)
     return EvidenceRecord(
         type=payload.type, plan=document.plan, deployment=deployment, collector=document.collector,

@@ -1,4 +1,4 @@
-"""What the site says of its nodes beside what the hosts show: number of nodes and GPUs, driver, accelerator."""
+"""What the site says of its nodes beside what the hosts show: which nodes, GPUs, driver, RDMA devices, GID index."""
 
 from __future__ import annotations
 
@@ -6,50 +6,68 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moeplan.errors import escape
-from moeplan_infera.preflight.fleet import FleetFinding
-from moeplan_infera.preflight.tool_file import HostReport, ToolFinding
+from moeplan_infera.preflight.fleet import FleetFinding, Reader, detail, gid_index
+from moeplan_infera.preflight.tool_file import HostReport
 
 __all__ = ["compare_with_site"]
 
-_ARCHITECTURES = {"mi355x": "gfx950", "mi350x": "gfx950", "mi300x": "gfx942", "mi325x": "gfx942"}
-"""Source: AMD ROCm documentation, accelerator specifications (LLVM target)."""
+_ARCHITECTURES = {"mi355x": "gfx950", "mi350x": "gfx950", "mi325x": "gfx942", "mi300x": "gfx942"}
+"""Source: AMD ROCm documentation, "Accelerator and GPU hardware specifications", LLVM target name."""
+_READERS: tuple[tuple[str, Reader], ...] = (
+    ("number of GPUs", detail("gpu", "gpu_count")),
+    ("driver", detail("gpu", "driver")),
+    ("GPU architecture", detail("gpu", "gfx")),
+    ("GID index", gid_index),
+)
 
 
 def compare_with_site(reports: Sequence[HostReport], site: Mapping[str, Any]) -> Iterator[FleetFinding]:
     """Yield where hosts are not what the site says; a key that the site lacks is not compared."""
-    names = _names(site.get("nodes"))
-    count = len(names) if names else site.get("nodes")
+    nodes = _nodes(site.get("nodes"))
+    count = len(nodes) if nodes else site.get("nodes")
     if type(count) is int and count != len(reports):
         message = f"the site has {count} node(s); files of {len(reports)} host(s) were given"
         yield FleetFinding(rule="PRE-SITE", file=reports[0].file, path="$.host", message=message)
     for report in reports:
-        if names and report.host not in names:
-            told = f"{report.host} is none of the site's nodes: {escape(', '.join(sorted(names)), 300)}"
+        if nodes and report.host not in nodes:
+            told = f"{report.host} is none of the site's nodes: {escape(', '.join(sorted(nodes)), 300)}"
             yield FleetFinding(rule="PRE-SITE", file=report.file, path="$.host", message=told)
-        for finding in report.sections.get("gpu", ()):
-            if finding.message == "GPU inventory":
-                yield from _inventory(report, finding, site)
+        yield from _host(report, site, nodes.get(report.host, {}))
 
 
-def _names(nodes: Any) -> set[str]:
-    """Return the names of a list of nodes, each a name or an object with a ``name``."""
+def _nodes(nodes: Any) -> dict[str, Mapping[str, Any]]:
+    """Return the nodes of a list by name; an item is a name or an object with one."""
     if not isinstance(nodes, list | tuple):
-        return set()
-    named = (node.get("name") if isinstance(node, Mapping) else node for node in nodes)
-    return {name for name in named if isinstance(name, str)}
+        return {}
+    found = [node if isinstance(node, Mapping) else {"name": node} for node in nodes]
+    return {node["name"]: node for node in found if isinstance(node.get("name"), str)}
 
 
-def _inventory(report: HostReport, finding: ToolFinding, site: Mapping[str, Any]) -> Iterator[FleetFinding]:
-    hardware = site.get("hardware")
+def _host(report: HostReport, site: Mapping[str, Any], node: Mapping[str, Any]) -> Iterator[FleetFinding]:
+    hardware, network = site.get("hardware"), site.get("network")
+    shared = network if isinstance(network, Mapping) else {}
     wanted = {
-        "gpu_count": site.get("acceleratorsPerNode"),
-        "driver": site.get("driver"),
-        "gfx": _ARCHITECTURES.get(hardware.lower()) if isinstance(hardware, str) else None,
+        "number of GPUs": node.get("accelerators", site.get("acceleratorsPerNode")),
+        "driver": node.get("driver", site.get("driver")),
+        "GPU architecture": _ARCHITECTURES.get(hardware.lower()) if isinstance(hardware, str) else None,
+        "GID index": node.get("gidIndex", shared.get("gidIndex")),
     }
-    for key, expected in wanted.items():
-        got = finding.details.get(key)
-        if isinstance(expected, int | str) and not isinstance(expected, bool) and got is not None:
-            if str(got) == str(expected):
-                continue
-            message = f"{report.host}: {key} is {escape(str(got), 60)}, the site says {escape(str(expected), 60)}"
-            yield FleetFinding(rule="PRE-SITE", file=report.file, path=f"{finding.path}.details.{key}", message=message)
+    for title, read in _READERS:
+        told, expected = read(report), wanted[title]
+        if told is None or expected is None or told[0] == str(expected):
+            continue
+        message = f"{title} of {report.host} is {escape(told[0], 60)}, the site says {escape(str(expected), 60)}"
+        yield FleetFinding(rule="PRE-SITE", file=report.file, path=told[1], message=message)
+    yield from _missing_devices(report, node.get("rdmaDevices", shared.get("rdmaDevices")))
+
+
+def _missing_devices(report: HostReport, named: Any) -> Iterator[FleetFinding]:
+    if not isinstance(named, list | tuple):
+        return
+    for finding in report.sections.get("network", ()):
+        if finding.message == "NIC inventory":
+            missing = sorted({str(name) for name in named} - {str(name) for name in finding.listed("rdma_devices")})
+            if missing:
+                message = f"{report.host} lacks RDMA devices that the site names: {escape(', '.join(missing), 300)}"
+                path = f"{finding.path}.details.rdma_devices"
+                yield FleetFinding(rule="PRE-SITE", file=report.file, path=path, message=message)

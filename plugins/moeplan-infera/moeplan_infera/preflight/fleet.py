@@ -19,7 +19,7 @@ from moeplan.errors import escape
 from moeplan.model.preflight import Comparison, ComparisonValue
 from moeplan_infera.preflight.tool_file import HostReport, as_object
 
-__all__ = ["FleetFinding", "compare_hosts", "odd_ones"]
+__all__ = ["FleetFinding", "Reader", "compare_hosts", "detail", "gid_index", "odd_ones"]
 
 MOST_SECONDS_APART = 300
 """How far apart the files of one run may be: rank 0 waits so long for them. Source: ``cli.py`` ``_wait_for_json``."""
@@ -92,7 +92,9 @@ def _compared(
     return Comparison(name, title, outcome, shown), findings
 
 
-def _detail(section: str, key: str) -> Reader:
+def detail(section: str, key: str) -> Reader:
+    """Return what reads the first value under ``key`` of a section's findings."""
+
     def read(report: HostReport) -> tuple[str, str] | None:
         for finding in report.sections.get(section, ()):
             value = finding.details.get(key)
@@ -117,7 +119,8 @@ def _image(report: HostReport) -> tuple[str, str] | None:
     return (report.image, "$.image") if report.image is not None else None
 
 
-def _gid_index(report: HostReport) -> tuple[str, str] | None:
+def gid_index(report: HostReport) -> tuple[str, str] | None:
+    """Return the GID index that the Mooncake transfers were pinned to."""
     for finding in report.sections.get("mooncake", ()):
         match = re.fullmatch(r"MC_GID_INDEX=(\d{1,3})", str(finding.details.get("env")))
         if match:
@@ -133,15 +136,15 @@ def _p2pdma(report: HostReport) -> tuple[str, str] | None:
 
 
 _COMPARED: tuple[tuple[str, str, str, Reader], ...] = (
-    ("mec-firmware", "MEC firmware", "PRE-FLEET-VERSION", _detail("firmware", "mec")),
-    ("gpu-driver", "GPU driver", "PRE-FLEET-VERSION", _detail("gpu", "driver")),
-    ("gpu-gfx", "GPU architecture", "PRE-FLEET-GPU", _detail("gpu", "gfx")),
-    ("gpu-count", "number of GPUs", "PRE-FLEET-GPU", _detail("gpu", "gpu_count")),
+    ("mec-firmware", "MEC firmware", "PRE-FLEET-VERSION", detail("firmware", "mec")),
+    ("gpu-driver", "GPU driver", "PRE-FLEET-VERSION", detail("gpu", "driver")),
+    ("gpu-gfx", "GPU architecture", "PRE-FLEET-GPU", detail("gpu", "gfx")),
+    ("gpu-count", "number of GPUs", "PRE-FLEET-GPU", detail("gpu", "gpu_count")),
     ("gpu-memory", "GPU memory", "PRE-FLEET-GPU", _memory),
     ("image", "image the preflight ran in", "PRE-FLEET-IMAGE", _image),
     ("kernel-p2pdma", "kernel CONFIG_PCI_P2PDMA", "PRE-FLEET-VERSION", _p2pdma),
-    ("rdma-devices", "RDMA devices", "PRE-FLEET-RDMA", _detail("network", "rdma_devices")),
-    ("gid-index", "GID index that transfers were pinned to", "PRE-FLEET-RDMA", _gid_index),
+    ("rdma-devices", "RDMA devices", "PRE-FLEET-RDMA", detail("network", "rdma_devices")),
+    ("gid-index", "GID index that transfers were pinned to", "PRE-FLEET-RDMA", gid_index),
 )
 
 

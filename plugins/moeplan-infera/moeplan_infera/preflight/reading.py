@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from moeplan.errors import escape
+from moeplan.errors import InputError, Issue, escape
 from moeplan.model.plugin import PluginFinding
 from moeplan.model.preflight import (
     Imported,
@@ -13,7 +13,6 @@ from moeplan.model.preflight import (
     ImportedHost,
     ImportedRow,
     ImportedSection,
-    ImportFault,
     ImportRequest,
 )
 from moeplan_infera.preflight.against_site import compare_with_site
@@ -58,40 +57,44 @@ _ORDER = ("not_judged", "ok", "warning", "error")
 
 
 def read_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
-    """Return what the files say: hosts, rows, claims, findings and comparisons, or the faults of the files.
+    """Return what the files say: hosts, rows, claims, findings and comparisons.
 
     Args:
         request: one file for each host.
         site: what the site says of its nodes; ``{}`` where there is none.
+
+    Raises:
+        InputError: files that are not what the tool writes, and hosts of which there are two files.
     """
     reports: list[HostReport] = []
-    faults: list[ImportFault] = []
+    issues: list[Issue] = []
     for file in request.files:
         try:
             report = read_host(file.name, file.text)
             list(rows_of(report))
             list(_judged(report))
+            list(compare_hosts([report]))
             reports.append(report)
         except Malformed as error:
-            faults.append(error.fault(file.name))
-    faults += _twice(reports)
-    if faults:
-        return Imported(faults=tuple(faults))
+            issues.append(error.issue(file.name))
+    issues += _twice(reports)
+    if issues:
+        raise InputError(*issues)
     return _imported(sorted(reports, key=lambda report: report.host), site)
 
 
-def _twice(reports: Sequence[HostReport]) -> Iterator[ImportFault]:
+def _twice(reports: Sequence[HostReport]) -> Iterator[Issue]:
     seen: dict[str, str] = {}
     for report in reports:
         if report.host in seen:
-            yield ImportFault(
-                file=report.file,
-                path="$.host",
-                code="host_repeated",
-                message=f"the file of {report.host} was given twice",
-                expected="one file for each host",
-                got=escape(seen[report.host], 200),
-                next="leave out the older file",
+            message = f"a second file of host {report.host}"
+            yield Issue(
+                f"{escape(report.file, 200)}: $.host",
+                "host_repeated",
+                message,
+                "one file for each host",
+                f"also {escape(seen[report.host], 200)}",
+                "leave out the older file",
             )
         seen.setdefault(report.host, report.file)
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import attrs
 
-from moeplan.errors import escape
-from moeplan.model.preflight import HOST_TIME_PATTERN, ImportFault
+from moeplan.errors import Issue, escape
+from moeplan.model.preflight import HOST_TIME_PATTERN
 from moeplan.units import MAX_SAFE_INTEGER
 
 __all__ = ["LEVELS", "HostReport", "Malformed", "Number", "ToolFinding", "read_host"]
@@ -48,18 +48,11 @@ class Malformed(Exception):
         self.expected = expected
         self.got = None if got is None else escape(repr(got), 80)
 
-    def fault(self, file: str) -> ImportFault:
+    def issue(self, file: str) -> Issue:
         """Return it as a fault of a file."""
         step = "give the <host>.json that the tool wrote for one host, not another *.json of its working folders"
-        return ImportFault(
-            file=file,
-            path=escape(self.path, 400),
-            code=self.code,
-            message=self.message,
-            expected=self.expected,
-            got=self.got,
-            next=step,
-        )
+        path = f"{escape(file, 200)}: {escape(self.path, 400)}"
+        return Issue(path, self.code, self.message, self.expected, self.got, step)
 
 
 @attrs.frozen
