@@ -21,7 +21,7 @@ LEVELS = (
     {"catalogue"},
     {"planning", "evaluation", "hooks", "manifests", "signing"},
     {"checkpoint", "importers", "collectors", "attest", "bundle"}
-    | {"facts", "findings", "diagnosis", "site", "rendering"},
+    | {"comparison", "facts", "findings", "diagnosis", "site", "rendering"},
     {"auditing"},
     {"workflows"},
     {"report", "server"},

@@ -1,0 +1,1 @@
+"""Two plans, or two verdicts, side by side."""
