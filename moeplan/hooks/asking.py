@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 import weakref
@@ -26,12 +25,11 @@ _END_SECONDS = 3
 
 
 class _Running:
-    """What is to be ended: sessions by plugin, their launchers, and the process that they belong to."""
+    """What is to be ended: sessions by plugin, and their launchers."""
 
     def __init__(self) -> None:
         self.sessions: dict[PluginEntry, Session] = {}
         self.launchers: list[subprocess.Popen[bytes]] = []
-        self.owner = os.getpid()
 
 
 class Sessions:
@@ -133,13 +131,13 @@ def _issues(told: Any) -> list[dict[str, str | None]]:
 
 
 def _end(running: _Running) -> None:
-    """Close the sessions and collect their launchers; a forked copy of the owner closes its copies and no more."""
+    """Close the sessions and collect their launchers.
+
+    In a forked copy of the host's process this closes copies and no more: ``subprocess`` signals only its own children.
+    """
     for session in running.sessions.values():
         session.close()
     for launcher in running.launchers:
-        if running.owner != os.getpid():
-            launcher.returncode = 0
-            continue
         with suppress(ProcessLookupError):
             launcher.terminate()
         try:

@@ -93,23 +93,28 @@ def test_a_plugin_that_died_is_started_again_for_the_next_question(installed: Pa
     assert first != second
 
 
-def test_who_ends_its_own_watcher_and_the_launcher_ends_no_other_plugin(installed: Path) -> None:
-    kill = (
+@pytest.mark.parametrize(
+    "kill",
+    [
+        ("os.kill(launcher, 9)", "os.kill(watcher, 9)"),
+        ("os.killpg(os.getpgid(watcher), 9)",),
+        ("os.kill(watcher, 9)",),
+    ],
+)
+def test_who_ends_the_processes_above_it_ends_no_other_plugin(kill: tuple[str, ...], installed: Path) -> None:
+    above = (
         "import os, time",
         "watcher = os.getppid()",
         "launcher = int(open(f'/proc/{watcher}/stat').read().rsplit(')', 1)[1].split()[1])",
-        "os.kill(launcher, 9)",
-        "os.kill(watcher, 9)",
-        "time.sleep(600)",
     )
-    add_plugin(installed, "a", hook(OWNS, *kill))
+    add_plugin(installed, "a", hook(OWNS, *above, *kill, "time.sleep(600)"))
     add_plugin(installed, "b", noted(installed, "pid") + hook(OWNS, "return True"))
     with open_host(deadline_ms=MS) as host:
         for _ in range(2):
             answers = host.owners([{}])
             assert [(failure.plugin, failure.code) for failure in answers.failures] == [("a", "died")]
             assert [(answer.plugin, answer.value) for answer in answers.answers] == [("b", (True,))]
-    (only,) = pids(installed, "pid")
+    (only,) = pids(installed, "pid")  # its process was never started again
     assert ended(only)
 
 
