@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from moeplan.model.placement import Placement
     from moeplan.model.plan import Plan
     from moeplan.model.plugin import GateCriterion, InputFault, LogSignature, PluginFailure, PluginFinding, RuntimeInfo
+    from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
     from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = ["DEADLINE_MS", "Answer", "Answers", "Host", "InstalledPlugin", "open_host"]
@@ -188,6 +190,27 @@ class Host:
         from moeplan.hooks.rules import own_rendering
 
         return self._ask("moeplan_render", {"plan": plan, "site": site}, only, own_rendering)
+
+    def preflight(self, only: Collection[str] | None = None) -> Answers[tuple[PreflightCheck, ...]]:
+        """Return what each plugin has an operator do before a deployment."""
+        from moeplan.hooks.rules import own_preflight
+
+        return self._ask("moeplan_preflight", {}, only, own_preflight)
+
+    def importers(self, only: Collection[str] | None = None) -> Answers[tuple[ImporterInfo, ...]]:
+        """Return the formats that each plugin reads; a format of two origins is nobody's."""
+        from moeplan.hooks.rules import own_importers, without_collisions
+
+        answers = self._ask("moeplan_importers", {}, only, own_importers)
+        claimed = [(a.plugin, {(importer.format, importer.origin) for importer in a.value}) for a in answers.answers]
+        return _without(answers, without_collisions(claimed), "moeplan_importers")
+
+    def import_files(self, plugin: str, request: ImportRequest, site: Mapping[str, Any]) -> Answers[Imported]:
+        """Return what the plugin of this name reads in the files."""
+        from moeplan.hooks.rules import own_import
+
+        arguments = {"request": request, "site": site}
+        return self._ask("moeplan_import", arguments, (plugin,), partial(own_import, request))
 
     def _ask(
         self,

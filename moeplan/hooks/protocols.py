@@ -11,16 +11,20 @@ from typing import Any, Protocol
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = [
     "PROTOCOLS",
     "Checks",
     "Criteria",
+    "Importers",
+    "Imports",
     "Lint",
     "LogSignatures",
     "ManifestOwner",
     "Places",
+    "Preflight",
     "Renders",
     "RuntimePlugin",
 ]
@@ -92,6 +96,30 @@ class Renders(Protocol):
         ...
 
 
+class Preflight(Protocol):
+    """A plugin that says what an operator does before a deployment."""
+
+    def moeplan_preflight(self) -> tuple[PreflightCheck, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_preflight`."""
+        ...
+
+
+class Importers(Protocol):
+    """A plugin that names the formats it reads."""
+
+    def moeplan_importers(self) -> tuple[ImporterInfo, ...]:
+        """See :func:`moeplan.hooks.specs.moeplan_importers`."""
+        ...
+
+
+class Imports(Protocol):
+    """A plugin that reads files of its formats."""
+
+    def moeplan_import(self, request: ImportRequest, site: Mapping[str, Any]) -> Imported:
+        """See :func:`moeplan.hooks.specs.moeplan_import`."""
+        ...
+
+
 PROTOCOLS: dict[str, type] = {
     "moeplan_runtime": RuntimePlugin,
     "moeplan_check": Checks,
@@ -101,5 +129,8 @@ PROTOCOLS: dict[str, type] = {
     "moeplan_lint": Lint,
     "moeplan_placement": Places,
     "moeplan_render": Renders,
+    "moeplan_preflight": Preflight,
+    "moeplan_importers": Importers,
+    "moeplan_import": Imports,
 }
 """The protocol of each hook."""

@@ -14,14 +14,18 @@ from moeplan.hooks.discovery import PluginEntry
 from moeplan.model.placement import Figure, Placement, RolePlacement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import GateCriterion, LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = [
     "own_criteria",
     "own_findings",
+    "own_import",
+    "own_importers",
     "own_info",
     "own_lint",
     "own_placement",
+    "own_preflight",
     "own_rendering",
     "own_signatures",
     "without_collisions",
@@ -107,6 +111,37 @@ def own_signatures(plugin: _Named, signatures: tuple[LogSignature, ...]) -> tupl
         except (re.error, OverflowError, RecursionError) as error:
             raise Fault("invalid_pattern", f"the pattern of {signature.id} does not compile: {error}") from None
     return signatures
+
+
+def own_preflight(plugin: _Named, checks: tuple[PreflightCheck, ...]) -> tuple[PreflightCheck, ...]:
+    """Return checks with each id once, for profiles that the plugin has."""
+    _check_once("check", [check.id for check in checks])
+    known = {profile.id for profile in plugin.info.profiles}
+    for check in checks:
+        for profile in check.profiles:
+            if profile not in known:
+                raise Fault("undeclared_id", f"check {check.id} is for profile {profile}, which the plugin lacks")
+    return checks
+
+
+def own_importers(_plugin: _Named, importers: tuple[ImporterInfo, ...]) -> tuple[ImporterInfo, ...]:
+    """Return formats, each once."""
+    _check_once("format", [importer.format for importer in importers])
+    return importers
+
+
+def own_import(request: ImportRequest, plugin: _Named, imported: Imported) -> Imported:
+    """Return what was read under the plugin's name: findings in the request's files, rows of hosts that are named."""
+    files = {file.name for file in request.files}
+    for finding in imported.findings:
+        if finding.file not in files or finding.line is not None or finding.column is not None:
+            raise _misplaced(finding, "only a file of the request and a path in it say where it is")
+    hosts = [host.host for host in imported.hosts]
+    _check_once("host", hosts)
+    stray = sorted({host.file for host in imported.hosts} - files) or sorted({r.host for r in imported.rows} - {*hosts})
+    if stray:
+        raise Fault("malformed_result", f"it names {stray[0]}, which is no file of the request or no host of its own")
+    return attrs.evolve(imported, findings=_signed(plugin, imported.findings))
 
 
 def own_rendering(_plugin: _Named, rendering: Rendering) -> Rendering:

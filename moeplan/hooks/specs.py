@@ -17,6 +17,7 @@ import pluggy
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
+from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 from moeplan.model.rendering import LintRequest, Rendering
 
 __all__ = [
@@ -26,10 +27,13 @@ __all__ = [
     "hookimpl",
     "moeplan_check",
     "moeplan_criteria",
+    "moeplan_import",
+    "moeplan_importers",
     "moeplan_lint",
     "moeplan_log_signatures",
     "moeplan_owns_manifest",
     "moeplan_placement",
+    "moeplan_preflight",
     "moeplan_render",
     "moeplan_runtime",
 ]
@@ -51,6 +55,9 @@ HOOKS = (
     "moeplan_lint",
     "moeplan_placement",
     "moeplan_render",
+    "moeplan_preflight",
+    "moeplan_importers",
+    "moeplan_import",
 )
 """Every hook, in the order of the documentation."""
 
@@ -192,5 +199,54 @@ def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:  # type: i
     Purity: a function of its arguments and the plugin's own facts; the same bytes each time.
     Ordering: after ``moeplan_runtime``; no other hook need have been called.
     None: refused; what cannot be rendered is an ``InputRefusedError``.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_preflight() -> tuple[PreflightCheck, ...]:  # type: ignore[empty-body]
+    """Say what an operator does before a deployment, and what shows that it is in order.
+
+    Returns:
+        Checks in the order in which they are done; each id once, and profiles that are the plugin's own.
+
+    Purity: the same answer each time.
+    Ordering: after ``moeplan_runtime``.
+    None: refused; no checks are ``()``.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_importers() -> tuple[ImporterInfo, ...]:  # type: ignore[empty-body]
+    """Say which tools' files the plugin reads.
+
+    Returns:
+        Formats, each with its origin: plugins that build on one library share a format, and one format of two origins
+        is a collision.
+
+    Purity: the same answer each time.
+    Ordering: after ``moeplan_runtime``.
+    None: refused; no formats are ``()``.
+    Since: 0.1.0, API 1.
+    """
+
+
+@_hookspec
+def moeplan_import(request: ImportRequest, site: Mapping[str, Any]) -> Imported:  # type: ignore[empty-body]
+    """Read files of one of the plugin's formats: raw values as rows, what is wrong, and hosts side by side.
+
+    Args:
+        request: the format and the whole text of each file; one file a host.
+        site: as for ``moeplan_check``.
+
+    Returns:
+        Rows for the core's table, which the core writes, the tool's own figures as claims, findings whose ``file`` is
+        the name of one of the files, and comparisons. Files that are not of the format are an ``InputError`` whose
+        paths begin with the file's name.
+
+    Purity: a function of its arguments and the plugin's own facts; the files' levels and sums are claims.
+    Ordering: after ``moeplan_importers``; no other hook need have been called.
+    None: refused; what cannot be read is an ``InputError``.
     Since: 0.1.0, API 1.
     """
