@@ -1,8 +1,9 @@
-"""``moeplan import``: turn a load tool's output into evidence records."""
+"""``moeplan import``: turn a tool's output into evidence records."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action = add_action(actions, importer.tool, importer.title, EXAMPLE, description)
         _add_files(action)
         _add_stated(action)
+
+
+def add_called(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
+    """Declare the action that ``words`` call, where it is a format that only a plugin knows."""
+    from moeplan.cli.plugin_formats import add_format
+
+    actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    add_format(actions, words)
 
 
 def _add_files(action: argparse.ArgumentParser) -> None:
@@ -80,6 +89,10 @@ def _add_stated(action: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Import the files, write the directory whole or not at all, and show what was found."""
+    if getattr(args, "by_plugin", False):
+        from moeplan.cli.plugin_formats import run_format
+
+        return run_format(args)
     from moeplan.bundle.staging import staged_directory, write_member
     from moeplan.cli.output import note
     from moeplan.errors import escape

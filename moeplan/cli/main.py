@@ -50,7 +50,8 @@ COMMANDS = {
     "diagnose": "say what is known of the lines of a log",
     "site": "begin a site file, probe nodes, merge what was found, validate",
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
-    "import": "turn a load tool's output into evidence records",
+    "preflight": "judge what a preflight tool says of the hosts, from its raw values",
+    "import": "turn a tool's output into evidence records",
     "bundle": "create, pack or unpack an evidence bundle",
     "attest": "sign the records and the index of a bundle, or a verdict",
     "policy": "write, validate or explain an auditor's policy",
@@ -111,6 +112,8 @@ def _dispatch(argv: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     module.add_arguments(parser)
+    if hasattr(module, "add_called"):  # what only a plugin knows, looked for where it is called
+        module.add_called(parser, argv[1:])
     args = parser.parse_args(argv[1:])
     code: int = module.run(args)
     return code

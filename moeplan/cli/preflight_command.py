@@ -1,0 +1,69 @@
+"""``moeplan preflight``: what a preflight tool's files say of the hosts, judged again from their raw values."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from moeplan.cli.output import emit_json, emit_text, note, table
+from moeplan.cli.plugins_command import add_plugin
+
+if TYPE_CHECKING:
+    from moeplan.workflows.preflight import PreflightReport
+
+__all__ = ["EXAMPLE", "add_arguments", "run"]
+
+EXAMPLE = "moeplan preflight node-a.json node-b.json --site site.yaml"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, one a host, of one run")
+    parser.add_argument("--site", metavar="FILE", help="what is known of the site, whole or in part")
+    parser.add_argument("--format", metavar="ID", help="format of the files (default: the only one that plugins read)")
+    add_plugin(parser)
+    parser.add_argument("--json", action="store_true", help="print findings, summary, hosts and comparisons")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, judge and print; 1 for error findings, 3 where nothing could be judged."""
+    from moeplan.site.reading import read_partial_site, site_values
+    from moeplan.wire.files import read_file
+    from moeplan.workflows.preflight import MAX_TOOL_BYTES, preflight
+
+    files = {path: read_file(path, max_bytes=MAX_TOOL_BYTES) for path in args.files}
+    site = {} if args.site is None else site_values(read_partial_site(args.site))
+    report = preflight(files, site=site, format=args.format, plugins=args.plugin)
+    for failure in report.read.failures:
+        note(f"error: [{failure.code}] {failure}")
+    if args.json:
+        emit_json(report.to_json())
+    else:
+        _show(report)
+    if report.errors:
+        return 1
+    return 0 if report.judged else 3
+
+
+def _show(report: PreflightReport) -> None:
+    from moeplan.findings.lines import text_lines
+
+    imported = report.read.imported
+    rows = [
+        (host.host, section.name, section.claimed, section.found)
+        for host in imported.hosts
+        for section in host.sections
+    ]
+    emit_text(table(("host", "section", "the tool says", "its values give"), rows))
+    compared = [
+        (
+            comparison.title,
+            comparison.outcome,
+            "; ".join(f"{one.subject}: {one.value or '-'}" for one in comparison.values),
+        )
+        for comparison in imported.comparisons
+        if comparison.outcome != "not_judged" or comparison.id == "rdma-reachability"
+    ]
+    if compared:
+        emit_text("\n" + table(("comparison", "outcome", "values"), compared))
+    emit_text("\n" + "\n".join(text_lines(report.listed())))
