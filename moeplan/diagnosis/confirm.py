@@ -85,7 +85,7 @@ class BoundedPattern:
 
     _pattern: str
     _child: PatternChild
-    _left_us: int = BUDGET_US
+    _left_us: int = attrs.field(factory=lambda: BUDGET_US)
 
     def found(self, texts: Sequence[bytes]) -> list[int]:
         """Return the indices of the texts, valid UTF-8, in which the pattern is found.

@@ -50,7 +50,8 @@ KNOWN = (
 
 WORDS = (
     "engine died", "engine ", "died", "rank 7 of 8", "rank ", "no peer", "Timed out", "timed out", "(x) ",
-    "out OF memory",    "é", "xx", "xxxx", " ", "<ready>", "\x1b[36m", "\x1b[0m", "\x1b[2K", "\x1b]0;t\x07", "\r", "\0", "aéc", "abc", "\t",
+    "out OF memory", "é", "xx", "xxxx", " ", "<ready>", "\x1b[36m", "\x1b[0m", "\x1b[2K", "\x1b]0;t\x07", "\r", "\0",
+    "aéc", "abc", "\t",
 )  # fmt: skip
 BYTES = st.sampled_from([word.encode() for word in WORDS] + [b"\xff", b"\xc3", b"\xe2\x82", b"\x1b", b"{", b"}", b'"'])
 PLAIN_LINES = st.lists(BYTES, max_size=8).map(b"".join)
@@ -143,7 +144,8 @@ def test_what_a_pattern_requires_is_in_every_text_it_is_found_in(pattern: str, t
 def pieces() -> st.SearchStrategy[str]:
     single = st.sampled_from(
         ["a", "b", "k", "K", "é", ".", r"\d", r"\D", r"\s", r"\S", r"\w", r"\W", "[ab]", "[^a]", "[a-f]", r"[^\W_]",
-         r"[\s\-k]",          r"\b", "^", "$", r"\A", r"\Z", r"\.", r"\x0b", "(?i:k)", "(?i:[a-k])", "(?i:[^k])", "(?s:.)", "(?m:^a)"]
+         r"[\s\-k]", r"\b", "^", "$", r"\A", r"\Z", r"\.", r"\x0b", "(?i:k)", "(?i:[a-k])", "(?i:[^k])",
+         "(?s:.)", "(?m:^a)"]
     )  # fmt: skip
     return st.recursive(
         single,
