@@ -1,0 +1,122 @@
+"""Which node each part of an InferaDeployment runs on, where weights come from the node itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from moeplan.facts.judge import Hit, Rule
+from moeplan.facts.launches import Scene, Subject
+from moeplan.facts.values import Value
+from moeplan_infera.reading import (
+    engines_by_role,
+    groups,
+    hostname,
+    infera_documents,
+    mapping,
+    place_of,
+    value,
+    weights_volume,
+)
+
+__all__ = ["RULES"]
+
+
+def _host_path(subject: Subject) -> str | None:
+    """Return the directory of the node that a launch's weights lie in; None where they lie elsewhere."""
+    volume = weights_volume(subject)
+    if volume is None or volume.source_kind != "hostPath":
+        return None
+    path = mapping(volume.source).get("path")
+    return path.rstrip("/") or "/" if isinstance(path, str) else None
+
+
+def _pairs(scene: Scene) -> Iterator[tuple[tuple[Subject, ...], Subject, Subject]]:
+    """Yield the routers, a prefill and a decode engine of each disaggregated deployment."""
+    for routers, engines in groups(scene):
+        for prefill in engines_by_role(engines, "prefill")[:1]:
+            for decode in engines_by_role(engines, "decode")[:1]:
+                yield routers, prefill, decode
+
+
+def _apart(scene: Scene) -> Iterator[Hit]:
+    for _, prefill, decode in _pairs(scene):
+        first, second = hostname(prefill), hostname(decode)
+        if second.state == "absent" and _host_path(decode) is not None:
+            yield Hit(decode.place(_pod(decode)), "decode is not pinned to a node", decode)
+        elif first.is_known and second.is_known and first.value == second.value:
+            yield Hit(second.place or decode.place(), f"prefill and decode are both on {second.value}", decode)
+
+
+def _pod(subject: Subject) -> str | None:
+    return None if subject.template is None else subject.template.path
+
+
+def _apart_or_alike(subject: Subject, other: Subject, told: str) -> Iterator[Hit]:
+    """Yield where two launches that read weights from their node are not kept on one."""
+    first, second = hostname(subject), hostname(other)
+    for one, node in ((subject, first), (other, second)):
+        if node.state == "absent":
+            yield Hit(one.place(_pod(one)), f"the {one.role} is not pinned to a node; {told}", one)
+            return
+    if first.is_known and second.is_known and first.value != second.value:
+        message = f"the {subject.role} is on {first.value}, the {other.role} on {second.value}; {told}"
+        yield Hit(first.place or subject.place(), message, subject)
+
+
+def _router_at_prefill(scene: Scene) -> Iterator[Hit]:
+    for routers, prefill, _ in _pairs(scene):
+        for router in routers:
+            path, other = _host_path(router), _host_path(prefill)
+            if path is None:
+                continue
+            yield from _apart_or_alike(router, prefill, "the router must be with prefill")
+            if other is not None and path != other:
+                volume = weights_volume(router)
+                place = router.place(None if volume is None else volume.path)
+                yield Hit(place, f"the router mounts {path}, prefill {other}", router)
+
+
+def _router_at_worker(scene: Scene) -> Iterator[Hit]:
+    for routers, engines in groups(scene):
+        mixed = engines_by_role(engines, "mixed")
+        if len(mixed) != len(engines):
+            continue
+        for router in routers:
+            for worker in mixed:
+                if _host_path(router) is not None and _host_path(worker) is not None:
+                    yield from _apart_or_alike(router, worker, "both must be on one")
+
+
+def _same_directory(scene: Scene) -> Iterator[Hit]:
+    for _, prefill, decode in _pairs(scene):
+        path, volume = _host_path(prefill), weights_volume(decode)
+        if path is not None and volume is not None and path == _host_path(decode):
+            yield Hit(decode.place(volume.path), f"both roles mount {path} of their node", decode)
+
+
+def _nodes(scene: Scene, group: str) -> dict[str, Value]:
+    """Return the nodes whose GPUs a group's engines ask for, each with where that is said."""
+    asked = [one for one in scene.engines(group) if value(one, "derived accelerators").is_known]
+    return {str(node.value): node for one in asked if (node := hostname(one)).is_known}
+
+
+def _two_on_a_node(scene: Scene) -> Iterator[Hit]:
+    taken: dict[str, str] = {}
+    for document in infera_documents(scene):
+        name = str(value(document, "document metadata.name").shown())
+        nodes = _nodes(scene, document.group)
+        for node in nodes:
+            if node in taken:
+                message = f"{name} and {taken[node]} both ask for the GPUs of {node}"
+                yield Hit(place_of(document, "metadata", "name"), message, document)
+        taken.update(dict.fromkeys(nodes, name))
+
+
+RULES: Mapping[str, Rule] = {
+    "R-PH-004": _apart,
+    "R-PH-005": _same_directory,
+    "R-PH-006": _router_at_prefill,
+    "R-PH-007": _router_at_worker,
+    "R-RES-004": _two_on_a_node,
+}
+"""Fact id → rule."""
