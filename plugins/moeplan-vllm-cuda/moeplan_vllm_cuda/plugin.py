@@ -1,0 +1,52 @@
+"""The plugin vllm-cuda: vLLM on NVIDIA GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moeplan.hooks.specs import hookimpl
+from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
+from moeplan.model.rendering import LintRequest
+from moeplan_vllm_cuda.knowledge import NAME, cuda_facts, knowledge, owns
+from moeplan_vllm_cuda.profiles import cuda_profiles
+
+MOEPLAN_API = 1
+
+
+@hookimpl
+def moeplan_runtime() -> RuntimeInfo:
+    """Say what the plugin is."""
+    from importlib.metadata import version
+
+    return RuntimeInfo(
+        engine="vllm",
+        vendor="nvidia",
+        plugin=NAME,
+        version=version("moeplan-vllm-cuda"),
+        profiles=cuda_profiles(),
+        rules=cuda_facts().rules(),
+    )
+
+
+@hookimpl
+def moeplan_owns_manifest(manifest: Mapping[str, Any] | str) -> bool | None:
+    """Say whether a manifest runs vLLM on NVIDIA GPUs."""
+    return owns(manifest)
+
+
+@hookimpl
+def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
+    """Hold manifests and scripts against the facts."""
+    from moeplan.facts.judge import judge
+    from moeplan.facts.launches import read_scene
+    from moeplan_vllm_cuda.rules.registered import RULES
+
+    scene = read_scene(request.sources, knowledge(), site, request.profile)
+    return judge(scene, cuda_facts(), RULES)
+
+
+@hookimpl
+def moeplan_log_signatures() -> tuple[LogSignature, ...]:
+    """Say which log lines mean what."""
+    return cuda_facts().log_signatures()

@@ -1,0 +1,107 @@
+"""The plugin's profiles with their statuses, what each needs of a site, and which one a scene is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from moeplan_vllm.rules.derived import is_paired
+from moeplan_vllm.rules.placing import is_multi_node
+from moeplan_vllm.rules.reading import count, flag
+
+from moeplan.facts.launches import Scene, Subject
+from moeplan.model.plugin import FactSource, Profile, SiteNeed
+from moeplan_vllm_cuda.data import read_data
+from moeplan_vllm_cuda.recipes import recipe_source
+
+__all__ = ["cuda_profiles", "known_status", "profile_of"]
+
+_NAMESPACE = SiteNeed(
+    key="namespace",
+    title="The Kubernetes namespace to deploy to",
+    how="kubectl get namespaces",
+    example="serving",
+)
+_IMAGE = SiteNeed(
+    key="images.engine",
+    title="The engine's image by digest",
+    how="docker buildx imagetools inspect vllm/vllm-openai:TAG",
+    example="vllm/vllm-openai@sha256:" + "0" * 64,
+)
+_NAME = SiteNeed(
+    key="servedModelName",
+    title="The name that clients give in requests",
+    how="choose one",
+    example="deepseek-v3.1",
+)
+_INTERFACE = SiteNeed(
+    key="network.interface",
+    title="The interface by which the nodes reach each other; one name (facts C-NET-001 and C-NET-002)",
+    how="ip route get ADDRESS-OF-ANOTHER-NODE, on each node",
+    example="ens1",
+)
+_ADDRESS = SiteNeed(
+    key="nodes[].address",
+    title="The node's address on that interface",
+    how="ip -4 address show dev INTERFACE",
+    example="192.0.2.10",
+)
+_NEEDS: Mapping[str, tuple[SiteNeed, ...]] = {
+    "one": (_NAMESPACE, _IMAGE, _NAME),
+    "several": (_NAMESPACE, _IMAGE, _NAME, _INTERFACE, _ADDRESS),
+    "pair": (_NAMESPACE, _IMAGE, _NAME, _INTERFACE, _ADDRESS),
+}
+
+
+@cache
+def cuda_profiles() -> tuple[Profile, ...]:
+    """Return the profiles; none was measured by this project, and each says so."""
+    return tuple(
+        Profile(
+            id=row["id"],
+            title=row["title"],
+            status="recipe_only",
+            statement=row["statement"],
+            sources=(FactSource(recipe_source(), f"strategies/{row['id']}.yaml and models/*"),),
+            site_needs=_NEEDS[row["nodes"]],
+        )
+        for row in read_data("profiles.json")["profiles"]
+    )
+
+
+def known_status(profile: str, family: str | None, gpu: str | None) -> Mapping[str, Any] | None:
+    """Return what is known of a profile for a model's family on a GPU, or None; keys as in ``profiles.json``."""
+    for row in read_data("profiles.json")["known"]:
+        if row["profile"] == profile and row["family"] == family and (not row["gpus"] or gpu in row["gpus"]):
+            return dict(row)
+    return None
+
+
+def profile_of(scene: Scene) -> str | None:
+    """Return the profile that a scene's engines are, or None where they differ or are none of them."""
+    found = {_profile(one) for one in scene.engines()}
+    return found.pop() if len(found) == 1 else None
+
+
+def _profile(subject: Subject) -> str | None:
+    if is_paired(subject):
+        return "pd_cluster"
+    several = is_multi_node(subject)
+    if several is None or is_paired(subject) is None:
+        return None
+    if not several:
+        return f"single_node_{_split(subject)}"
+    stages, data = count(subject, "--pipeline-parallel-size", 1), count(subject, "--data-parallel-size", 1)
+    if stages is not None and stages > 1:
+        return "multi_node_tp_pp"
+    if data is not None and data > 1 and not flag(subject, "--enable-expert-parallel"):
+        return "multi_node_tp_dp"
+    return f"multi_node_{_split(subject)}"
+
+
+def _split(subject: Subject) -> str:
+    data = count(subject, "--data-parallel-size", 1)
+    if not flag(subject, "--enable-expert-parallel"):
+        return "tp"
+    return "dep" if data is not None and data > 1 else "tep"
