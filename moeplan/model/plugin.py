@@ -22,6 +22,7 @@ from moeplan.model.node_roles import NODE_ROLES
 from moeplan.model.plan import BINDINGS, GATE_IDS, RUNTIME_PATTERN, Criterion
 
 __all__ = [
+    "AIMS",
     "FAILURE_CODES",
     "FINDING_PATTERN",
     "PLUGIN_PATTERN",
@@ -38,6 +39,7 @@ __all__ = [
     "PluginFailure",
     "PluginFinding",
     "Profile",
+    "ProfileAim",
     "RuntimeInfo",
     "SiteNeed",
     "ValidFor",
@@ -48,6 +50,10 @@ SITE_KEY_PATTERN = r"^[a-z][A-Za-z0-9]*(\[\])?(\.[A-Za-z0-9][A-Za-z0-9_-]*)*$"
 """A key of the site document as a path: ``namespace``, ``images.engine``, ``nodes[].modelDirectory``."""
 PROFILE_STATUSES = ("measured", "recipe_only", "calculated", "reported_failing")
 """How much is known of a profile, strongest first; the last is known not to work."""
+
+AIMS = ("tokens_per_accelerator", "low_concurrency", "high_concurrency", "headroom", "lowest_latency", "one_node")
+"""What a deployment is chosen for. ``low_concurrency`` and ``high_concurrency`` mean latency there; ``headroom`` is
+capacity beyond one node; ``one_node`` the least hardware."""
 
 FAILURE_CODES = (
     "api_mismatch",
@@ -115,11 +121,23 @@ class SiteNeed:
     required: bool = boolean(default=True)
 
 
+@attrs.frozen(kw_only=True)
+class ProfileAim:
+    """What is known of a profile and one aim: whether it suits it, and why; ``open``: only a measurement tells."""
+
+    aim: str = choice(*AIMS)
+    suits: str = choice("yes", "no", "open")
+    statement: str = text()
+    sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
+
+
 @attrs.frozen
 class Profile:
     """One way of running the engine, and how much is known of it.
 
-    ``status`` is a claim that the sources carry. ``site_needs`` are the values that only the site knows.
+    ``status`` is a claim that the sources carry. ``site_needs`` are the values that only the site knows. ``nodes`` and
+    ``accelerators`` are what it runs on, ``speculation`` whether it needs a draft; None where that is open. ``models``
+    are the registry's ids it is for; none: any.
     """
 
     id: str = text(pattern=PROFILE_PATTERN, max_length=129)
@@ -128,6 +146,11 @@ class Profile:
     statement: str = text()
     sources: tuple[FactSource, ...] = sequence(FactSource, min_items=1)
     site_needs: tuple[SiteNeed, ...] = sequence(SiteNeed, default=())
+    nodes: int | None = integer(ge=1, optional=True, default=None)
+    accelerators: int | None = integer(ge=1, optional=True, default=None)
+    speculation: str | None = choice("yes", "no", optional=True, default=None)
+    models: tuple[str, ...] = identifier(many=True, default=())
+    aims: tuple[ProfileAim, ...] = sequence(ProfileAim, default=())
 
 
 @attrs.frozen
