@@ -16,7 +16,7 @@ A plugin writes::
     def moeplan_preflight() -> tuple[PreflightCheck, ...]:
         return preflight.checks()
 
-and joins ``preflight.rules()`` to the rules of ``moeplan_runtime``.
+and adds ``preflight.rules()`` to the rules of ``infera_facts()`` in ``moeplan_runtime``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def import_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
 def rules() -> tuple[FindingRule, ...]:
     """Return the ids that the preflight alone defines, for ``RuntimeInfo.rules``.
 
-    The others that its findings bear (``R-…``) are facts of Infera, which the plugin declares with its facts.
+    Its findings also bear four ids of :func:`moeplan_infera.facts.infera_facts`, whose rules a plugin declares too; the
+    facts behind these are :func:`moeplan_infera.preflight.rules.preflight_facts`.
     """
     from moeplan_infera.preflight.rules import preflight_facts
 

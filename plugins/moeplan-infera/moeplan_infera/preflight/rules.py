@@ -1,4 +1,4 @@
-"""What each finding of the preflight says whenever it is reported: the facts of ``rules.json``."""
+"""What each finding of the preflight says whenever it is reported: the facts of ``rules.json``, and Infera's own."""
 
 from __future__ import annotations
 
@@ -6,24 +6,20 @@ from functools import cache
 from importlib.resources import files
 
 from moeplan.facts.model import Fact, FactSet, load_facts
+from moeplan_infera.facts import ORIGIN, infera_facts
 
-__all__ = ["ORIGIN", "preflight_facts", "statement"]
+__all__ = ["FACTS_OF_INFERA", "preflight_facts", "statement"]
 
-ORIGIN = "moeplan-infera"
-OWN = "PRE-"
-"""Ids that begin so are defined here; the others are facts of Infera that a preflight shows too."""
+FACTS_OF_INFERA = ("R-CHO-006", "R-LOG-007", "R-PD-008", "R-PD-011")
+"""Facts of :func:`moeplan_infera.facts.infera_facts` that a preflight shows too."""
 
 
 @cache
-def _every() -> FactSet:
-    return load_facts(files("moeplan_infera.preflight").joinpath("rules.json").read_bytes(), ORIGIN)
-
-
 def preflight_facts() -> FactSet:
     """Return the facts that the preflight alone defines; a plugin joins them to its own."""
-    return FactSet(ORIGIN, tuple(fact for fact in _every().facts if fact.id.startswith(OWN)))
+    return load_facts(files("moeplan_infera.preflight").joinpath("rules.json").read_bytes(), ORIGIN)
 
 
 def statement(rule: str) -> Fact:
     """Return what a finding of this id says."""
-    return _every()[rule]
+    return (infera_facts() if rule in FACTS_OF_INFERA else preflight_facts())[rule]
