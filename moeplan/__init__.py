@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from moeplan.auditing.verification import VerifiedBundle, inspect_evidence_bundle, load_evidence_bundle
     from moeplan.catalogue.registries import load_registry
     from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
+    from moeplan.diagnosis.diagnose import diagnose
+    from moeplan.diagnosis.result import Diagnosis
     from moeplan.evaluation.evaluate import evaluate
     from moeplan.model.checkpoint import CheckpointManifest
     from moeplan.model.evidence import EvidenceRecord, RunManifest
@@ -27,11 +29,13 @@ if TYPE_CHECKING:
     from moeplan.model.verified import EvidenceSet, Inspection
     from moeplan.planning.builder import plan
     from moeplan.wire.documents import dump_document, identify, load_document
+    from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.render import render
 
 __all__ = [
     "Audit",
     "CheckpointManifest",
+    "Diagnosis",
     "EvidenceRecord",
     "EvidenceSet",
     "InputError",
@@ -51,11 +55,13 @@ __all__ = [
     "VerificationError",
     "VerifiedBundle",
     "audit",
+    "diagnose",
     "digest_checkpoint",
     "dump_document",
     "evaluate",
     "identify",
     "inspect_evidence_bundle",
+    "known_signatures",
     "load_document",
     "load_evidence_bundle",
     "load_registry",
@@ -67,6 +73,7 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
+    "Diagnosis": "diagnosis.result",
     "EvidenceRecord": "model.evidence",
     "EvidenceSet": "model.verified",
     "Inspection": "model.verified",
@@ -79,11 +86,13 @@ _ROOMS = {
     "Verdict": "model.verdict",
     "VerifiedBundle": "auditing.verification",
     "audit": "auditing.audit",
+    "diagnose": "diagnosis.diagnose",
     "digest_checkpoint": "checkpoint.manifest",
     "dump_document": "wire.documents",
     "evaluate": "evaluation.evaluate",
     "identify": "wire.documents",
     "inspect_evidence_bundle": "auditing.verification",
+    "known_signatures": "workflows.diagnose",
     "load_document": "wire.documents",
     "load_evidence_bundle": "auditing.verification",
     "load_registry": "catalogue.registries",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
-EXAMPLE = "kubectl logs --all-containers POD | moeplan diagnose -"
+EXAMPLE = "moeplan diagnose engine.log --runtime vllm"
 
 _EXITS = {"errors": 1, "nothing_judged": 3, "clear": 0}
 _NOTE_EVERY_NS = 5 * 10**9
