@@ -25,12 +25,18 @@ if TYPE_CHECKING:
     from moeplan.model.plan import Plan, Scenario
     from moeplan.model.policy import Policy
     from moeplan.model.registry import Registry
+    from moeplan.model.site import Site
+    from moeplan.model.site_probe import SiteProbe
     from moeplan.model.verdict import Verdict
     from moeplan.model.verified import EvidenceSet, Inspection
     from moeplan.planning.builder import plan
+    from moeplan.site.merging import merge_probes
+    from moeplan.site.probing import probe_cluster, probe_here
+    from moeplan.site.reading import load_site, parse_partial_site, site_values
     from moeplan.wire.documents import dump_document, identify, load_document
     from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.render import render
+    from moeplan.workflows.site import init_site
 
 __all__ = [
     "Audit",
@@ -49,6 +55,8 @@ __all__ = [
     "Registry",
     "RunManifest",
     "Scenario",
+    "Site",
+    "SiteProbe",
     "StoreError",
     "UnsupportedError",
     "Verdict",
@@ -60,13 +68,20 @@ __all__ = [
     "dump_document",
     "evaluate",
     "identify",
+    "init_site",
     "inspect_evidence_bundle",
     "known_signatures",
     "load_document",
     "load_evidence_bundle",
     "load_registry",
+    "load_site",
+    "merge_probes",
+    "parse_partial_site",
     "plan",
+    "probe_cluster",
+    "probe_here",
     "render",
+    "site_values",
     "verify_checkpoint",
 ]
 
@@ -83,6 +98,8 @@ _ROOMS = {
     "Registry": "model.registry",
     "RunManifest": "model.evidence",
     "Scenario": "model.plan",
+    "Site": "model.site",
+    "SiteProbe": "model.site_probe",
     "Verdict": "model.verdict",
     "VerifiedBundle": "auditing.verification",
     "audit": "auditing.audit",
@@ -91,13 +108,20 @@ _ROOMS = {
     "dump_document": "wire.documents",
     "evaluate": "evaluation.evaluate",
     "identify": "wire.documents",
+    "init_site": "workflows.site",
     "inspect_evidence_bundle": "auditing.verification",
     "known_signatures": "workflows.diagnose",
     "load_document": "wire.documents",
     "load_evidence_bundle": "auditing.verification",
     "load_registry": "catalogue.registries",
+    "load_site": "site.reading",
+    "merge_probes": "site.merging",
+    "parse_partial_site": "site.reading",
     "plan": "planning.builder",
+    "probe_cluster": "site.probing",
+    "probe_here": "site.probing",
     "render": "workflows.render",
+    "site_values": "site.reading",
     "verify_checkpoint": "checkpoint.manifest",
 }
 

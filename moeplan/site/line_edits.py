@@ -101,11 +101,11 @@ def _replaced(text: str, holder: Any, node: Any, key: str, value: Any) -> Edit:
     line_end = len(text) if line_end < 0 else line_end
     after = text[end:line_end]
     told = f"  # {FOUND}" if after.strip() in ("", "# required") else after
+    gap = "" if start > 0 and text[start - 1] in " \t" else " "
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
         indent = " " * holder.value[0][0].start_mark.column
         _first, *lines = dump_yaml({key: value}).splitlines()
-        return start, line_end, f"{told.strip()}\n" + "\n".join(f"{indent}{line}" for line in lines)
-    gap = "" if start > 0 and text[start - 1] in " \t" else " "
+        return start, line_end, f"{gap}{told.strip()}\n" + "\n".join(f"{indent}{line}" for line in lines)
     return start, line_end, f"{gap}{_inline(value)}{told}"
 
 

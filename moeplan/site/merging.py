@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from moeplan.errors import escape
+from moeplan.errors import InputError, escape
 from moeplan.model.site_probe import ProbedDirectory, SiteProbe
 from moeplan.site.line_edits import Path, edit_lines, rewrite
 from moeplan.site.reading import parse_site_text
@@ -101,10 +101,18 @@ def merge_probes(data: bytes, probes: Sequence[SiteProbe], *, prefer_probe: bool
         changes = {path: value for path, value in changes.items() if path[0] != "nodes"}
         changes |= {("nodes",): wanted["nodes"]} if wanted.get("nodes") != site.get("nodes") else {}
     edited = edit_lines(data, changes)
-    kept = edited is not None and parse_site_text(edited) == wanted
+    kept = edited is not None and _holds(edited, wanted)
     made = edited if edited is not None and kept else rewrite(data, wanted)
     commented = not data.lstrip().startswith(b"{")
     return Merged(made, tuple(filled), tuple(differences), tuple(notes), kept or not commented)
+
+
+def _holds(data: bytes, wanted: dict[str, Any]) -> bool:
+    """Return whether an edited file says what it should; an edit that broke it is no edit."""
+    try:
+        return parse_site_text(data) == wanted
+    except InputError:
+        return False
 
 
 def _shown(path: Path) -> str:

@@ -99,11 +99,12 @@ def node_roles(needs: Sequence[SiteNeed]) -> tuple[str, ...]:
 
 def key_order(key: str) -> tuple[int, ...]:
     """Return the place of a key in the site document; names of mappings stand in the order given."""
-    order, shape = [], _schema()
+    order: list[int] = []
+    shape: Mapping[str, Any] = _schema()
     for step in key.replace("[]", "").split("."):
-        listed = list(shape.get("properties", ()))
-        order.append(listed.index(step) if step in listed else len(listed))
-        shape = _below(shape, step) or {}
+        members = shape.get("properties", {})
+        order.append(list(members).index(step) if step in members else len(members))
+        shape = _members(members.get(step, {}))
     return tuple(order)
 
 
@@ -156,25 +157,24 @@ def _schema() -> Mapping[str, Any]:
 
 def _shape_of(key: str) -> Mapping[str, Any] | None:
     """Return the schema of a value; None for a key that the site does not have, and for an object as a whole."""
-    shape: Mapping[str, Any] | None = _schema()
-    for step in key.replace("[]", "").split("."):
-        shape = None if shape is None else _below(shape, step)
-    if shape is None or shape.get("type", "object") == "object" or key == "nodes":
+    steps = key.split(".")
+    if "nodes" in steps or any(step.endswith("[]") for step in steps[1:]):
         return None
-    return shape if ("[]" in key) == (key.startswith(NODES)) else None
+    shape: Mapping[str, Any] | None = {"type": "object", "$ref": ""}
+    for step in steps:
+        inside = _members(shape or {})
+        shape = inside.get("properties", {}).get(step.removesuffix("[]"), inside.get("additionalProperties") or None)
+        if shape is None or step.endswith("[]") != ("anyOf" in shape):
+            return None
+    return None if shape is None or "$ref" in shape or shape.get("type") == "object" else shape
 
 
-def _below(shape: Mapping[str, Any], step: str) -> Mapping[str, Any] | None:
-    """Return the schema of a member; of a list's items where the member is a list of objects."""
-    found = shape.get("properties", {}).get(step)
-    if found is None:
-        rest = shape.get("additionalProperties")
-        return rest if isinstance(rest, dict) else None
-    for option in found.get("anyOf", ()):
-        found = option if option.get("type") == "array" else found
-    items = found.get("items", {})
-    reference = found.get("$ref") or items.get("$ref")
+def _members(shape: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema that lists an object's members: the object's own, or that of a list's items."""
+    for option in shape.get("anyOf", ()):
+        shape = option["items"] if option.get("type") == "array" else shape
+    reference = shape.get("$ref")
     if reference is None:
-        return dict(found)
-    resolved: Mapping[str, Any] = _schema()["$defs"][reference.rpartition("/")[2]]
-    return resolved
+        return shape if shape.get("type") == "object" else {}
+    found: Mapping[str, Any] = _schema() if not reference else _schema()["$defs"][reference.rpartition("/")[2]]
+    return found
