@@ -79,7 +79,7 @@ def _tensor_parallel_size(subject: Subject) -> Value:
 
 
 DERIVED: Mapping[str, Callable[[Subject], Value]] = {
-    "kv-connectors": _connectors,
+    "infera-connectors": _connectors,
     "infera-wrapped": _wrapped,
     "overlay-copied": _copied,
     "model-volume-kind": _weights_kind,

@@ -14,18 +14,24 @@ import attrs
 
 __all__ = [
     "MODELS",
+    "WRAPPER",
     "PodGround",
     "command",
     "environment",
     "infera_deployment",
     "namespace",
+    "overlay_copy",
+    "rdma_access",
+    "rdma_privileges",
+    "same_limits",
     "server_service",
     "worker_service",
 ]
 
 MODELS = "/models"
 """Where the model directory is mounted."""
-_WRAPPER = "/overlay/bin/infera-exec"
+WRAPPER = "/overlay/bin/infera-exec"
+"""Starts a program with the overlay's files before the image's own."""
 _POD = (("POD_NAME", "metadata.name"), ("POD_NAMESPACE", "metadata.namespace"), ("POD_IP", "status.podIP"))
 _LIBIONIC = "/host-libionic/libionic.so"
 
@@ -64,7 +70,7 @@ class PodGround:
 
 def command(module: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the command of one of Infera's programs; JSON options become JSON text, flags stand alone."""
-    words = [_WRAPPER, "python3", "-m", module]
+    words = [WRAPPER, "python3", "-m", module]
     for name, value in arguments.items():
         words.append(name)
         if isinstance(value, Mapping):
@@ -111,8 +117,9 @@ def server_service(
         "image": ground.image,
         "imagePullPolicy": "IfNotPresent",
         "command": command("infera.server", arguments),
+        "ports": [_port(port)],
         "env": environment({}),
-        "resources": _fixed(resources),
+        "resources": same_limits(resources),
         "volumeMounts": _mounts(),
     }
     return {
@@ -153,8 +160,9 @@ def worker_service(
         "image": ground.image,
         "imagePullPolicy": "IfNotPresent",
         "command": command("infera.engine.vllm", arguments),
+        "ports": [_port(port)],
         "env": environment(variables),
-        "resources": _fixed(resources),
+        "resources": same_limits(resources),
         "startupProbe": {"httpGet": {"path": "/health", "port": port}, **startup},
     }
     mounts, volumes = _mounts(), [_overlay_volume(), ground.model_volume()]
@@ -185,11 +193,11 @@ def rdma_privileges() -> dict[str, Any]:
 
 def rdma_access(library: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return mounts and volumes for the host's RDMA devices and its provider library, which fits the host's driver."""
-    mounts = [
+    mounts: list[dict[str, Any]] = [
         {"name": "host-libionic", "mountPath": _LIBIONIC, "readOnly": True},
         {"name": "ib", "mountPath": "/dev/infiniband"},
     ]
-    volumes = [
+    volumes: list[dict[str, Any]] = [
         {"name": "host-libionic", "hostPath": {"path": library, "type": "File"}},
         {"name": "ib", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}},
     ]
@@ -197,17 +205,28 @@ def rdma_access(library: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]
 
 
 def _pod(ground: PodGround, container: dict[str, Any], volumes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    overlay = {
+    copied = overlay_copy(ground.overlay)
+    return ground.spec() | {"initContainers": [copied], "containers": [container], "volumes": list(volumes)}
+
+
+def same_limits(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Return requests and limits that are the same, as extended resources have to be."""
+    return {"requests": dict(resources), "limits": dict(resources)}
+
+
+def overlay_copy(image: str) -> dict[str, Any]:
+    """Return the init container that puts Infera's files where the wrapper looks for them."""
+    return {
         "name": "infera-overlay",
-        "image": ground.overlay,
+        "image": image,
         "command": ["sh", "-c", "cp -a /payload/. /overlay/"],
         "volumeMounts": [{"name": "overlay", "mountPath": "/overlay"}],
     }
-    return ground.spec() | {"initContainers": [overlay], "containers": [container], "volumes": list(volumes)}
 
 
-def _fixed(resources: Mapping[str, Any]) -> dict[str, Any]:
-    return {"requests": dict(resources), "limits": dict(resources)}
+def _port(number: int) -> dict[str, Any]:
+    """Return the container's port under a name, for a PodMonitor; the operator adds one without a name otherwise."""
+    return {"name": "http", "containerPort": number}
 
 
 def _overlay_volume() -> dict[str, Any]:

@@ -1,0 +1,62 @@
+"""The plugin: vLLM on AMD Instinct with ROCm and AITER, as Infera's recipes deploy it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Any
+
+from moeplan.hooks.specs import hookimpl
+from moeplan.model.plan import Plan
+from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
+from moeplan.model.rendering import LintRequest
+
+MOEPLAN_API = 1
+
+
+@hookimpl
+def moeplan_runtime() -> RuntimeInfo:
+    """Say what this plugin is."""
+    from moeplan_vllm_rocm_aiter.facts import all_facts
+    from moeplan_vllm_rocm_aiter.profiles import profiles
+
+    return RuntimeInfo(
+        engine="vllm",
+        vendor="amd",
+        plugin="vllm-rocm-aiter",
+        version=version("moeplan-vllm-rocm-aiter"),
+        profiles=profiles(),
+        rules=all_facts().rules(),
+    )
+
+
+@hookimpl
+def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
+    """Check whether the plan can run as the site is."""
+    from moeplan_vllm_rocm_aiter.checking import check
+
+    return check(plan, site)
+
+
+@hookimpl
+def moeplan_log_signatures() -> tuple[LogSignature, ...]:
+    """Say which log lines mean what."""
+    from moeplan_vllm_rocm_aiter.facts import all_facts
+
+    return all_facts().log_signatures()
+
+
+@hookimpl
+def moeplan_owns_manifest(manifest: Mapping[str, Any] | str) -> bool | None:
+    """Say whether a manifest or launch script is for this runtime."""
+    from moeplan_vllm_rocm_aiter.recognising import owns
+
+    return owns(manifest)
+
+
+@hookimpl
+def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
+    """Find what is wrong in manifests and launch scripts."""
+    from moeplan_vllm_rocm_aiter.linting import lint
+
+    return lint(request, site)
