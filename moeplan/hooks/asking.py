@@ -8,14 +8,16 @@ import threading
 import weakref
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError
-from moeplan.hooks.calling import Fault, LoadedPlugin, load_plugin
 from moeplan.hooks.discovery import PluginEntry
+from moeplan.hooks.faults import Fault
 from moeplan.hooks.frames import MAX_ANSWER_BYTES
-from moeplan.hooks.serving import answer
 from moeplan.hooks.sessions import Session, launch
+
+if TYPE_CHECKING:
+    from moeplan.hooks.calling import LoadedPlugin
 
 __all__ = ["Sessions"]
 
@@ -83,6 +85,8 @@ class Sessions:
         """
         question = {"hook": hook, "calls": list(calls)}
         if deadline_ms is None:
+            from moeplan.hooks.serving import answer
+
             data = answer(lambda: self._load(entry), json.loads(json.dumps(question)))
         else:
             with self._lock:
@@ -90,6 +94,8 @@ class Sessions:
         return _read(data, len(calls))
 
     def _load(self, entry: PluginEntry) -> LoadedPlugin:
+        from moeplan.hooks.calling import load_plugin
+
         if entry not in self._loaded:
             self._loaded[entry] = load_plugin(entry.name, entry.value)
         return self._loaded[entry]

@@ -7,55 +7,20 @@ believed nowhere before the host has structured it.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Mapping, Sequence
-from traceback import extract_tb
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import attrs
 
 from moeplan.errors import InputRefusedError, escape
+from moeplan.hooks.faults import Fault
 from moeplan.hooks.plain_data import may_be_none, read_arguments, shape_fault, thaw, write_arguments
 
-__all__ = ["MAX_ISSUES", "MAX_ITEMS", "Fault", "LoadedPlugin", "load_plugin"]
+__all__ = ["MAX_ITEMS", "LoadedPlugin", "load_plugin"]
 
 MAX_ITEMS = 10_000
 """The most items one answer may have."""
-MAX_ISSUES = 100
-"""How many of the faults that a plugin finds in its input are kept."""
-
-
-class Fault(Exception):
-    """What a plugin did wrong, with a code of ``FAILURE_CODES``; ``issues`` are what it found wrong in its input."""
-
-    def __init__(self, code: str, message: str, issues: Sequence[dict[str, str | None]] = ()) -> None:
-        self.code = code
-        self.message = escape(message, 1000)
-        self.issues = tuple(issues)
-        super().__init__(code, self.message)
-
-    @classmethod
-    def of(cls, code: str, doing: str, error: BaseException) -> Fault:
-        """Return the fault for an exception the plugin raised, with the place it came from."""
-        try:
-            said = str(error)
-        except Exception:
-            said = "(its text cannot be had)"
-        frames = extract_tb(error.__traceback__)
-        place = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""
-        return cls(code, f"{doing} raised {type(error).__name__}{place}: {said}")
-
-    @classmethod
-    def refusing(cls, error: InputRefusedError) -> Fault:
-        """Return the fault of a hook that finds its input wrong and says what is, which is the plugin's right."""
-        try:
-            shown = [
-                {key: None if text is None else escape(str(text), 1000) or "?" for key, text in issue.to_json().items()}
-                for issue in error.issues[:MAX_ISSUES]
-            ]
-        except Exception:  # issues that are none
-            return cls.of("raised", "the hook", error)
-        return cls("input_refused", f"the input is refused: {error}", shown)
 
 
 @attrs.frozen
@@ -112,12 +77,10 @@ def load_plugin(name: str, value: str) -> LoadedPlugin:
     Raises:
         Fault: it cannot be imported, was written for another API, or has hooks that do not exist.
     """
-    from importlib.metadata import EntryPoint
-
     from moeplan.hooks import specs
 
     try:
-        plugin = EntryPoint(name, value, specs.PROJECT).load()
+        plugin = _object_of(value)
         api = getattr(plugin, "MOEPLAN_API", None)
     except (Exception, SystemExit, GeneratorExit) as error:
         raise Fault.of("import_failed", f"importing {escape(value, 100)}", error) from None
@@ -125,6 +88,20 @@ def load_plugin(name: str, value: str) -> LoadedPlugin:
         got = "none" if api is None else repr(api) if type(api) is int else type(api).__name__
         raise Fault("api_mismatch", f"written for plugin API {got}; this moeplan has API {specs.API_MAJOR}")
     return LoadedPlugin(name, *_register(name, plugin))
+
+
+def _object_of(value: str) -> Any:
+    """Return what an entry point's value names: ``module``, ``module:object`` or ``module:object.attribute``.
+
+    ``importlib.metadata`` does the same; importing it costs each plugin's process more than the plugin does.
+
+    Source: Python Packaging User Guide, "Entry points specification", section "Data model".
+    """
+    module, _, path = value.partition("[")[0].partition(":")
+    found: Any = import_module(module.strip())
+    for attribute in path.strip().split(".") if path.strip() else ():
+        found = getattr(found, attribute)
+    return found
 
 
 def _register(name: str, plugin: Any) -> tuple[Any, tuple[str, ...]]:

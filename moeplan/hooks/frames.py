@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 
-from moeplan.hooks.calling import Fault
+from moeplan.hooks.faults import Fault
 
 __all__ = ["HEADER_BYTES", "MAX_ANSWER_BYTES", "frame", "length_of", "read_frame", "too_large", "write_all"]
 

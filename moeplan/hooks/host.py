@@ -10,22 +10,32 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
-from moeplan.errors import InputError, Issue, PluginError, escape
+from moeplan.errors import InputError, escape
+from moeplan.hooks.answers import Answer, Answers, InstalledPlugin
 from moeplan.hooks.discovery import LOAD, PluginEntry, find_plugins
 
 if TYPE_CHECKING:
     from moeplan.hooks.asking import Sessions
     from moeplan.model.placement import Placement
     from moeplan.model.plan import Plan
-    from moeplan.model.plugin import GateCriterion, InputFault, LogSignature, PluginFailure, PluginFinding, RuntimeInfo
+    from moeplan.model.plugin import GateCriterion, LogSignature, PluginFailure, PluginFinding
     from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
     from moeplan.model.rendering import LintRequest, Rendering
 
-__all__ = ["DEADLINE_MS", "Answer", "Answers", "Host", "InstalledPlugin", "open_host"]
+__all__ = [
+    "DEADLINE_MS",
+    "Answer",
+    "Answers",
+    "Host",
+    "InstalledPlugin",
+    "StartedPlugins",
+    "open_host",
+    "start_plugins",
+]
 
 DEADLINE_MS = 10_000
 """Time a plugin has for one answer, what is left of the start of its process included."""
@@ -34,66 +44,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 Manifest = Mapping[str, Any] | str
 """One YAML document as JSON values, or the text of a launch script."""
-
-
-@attrs.frozen
-class InstalledPlugin:
-    """A plugin that was loaded and said what it is."""
-
-    entry: PluginEntry
-    hooks: tuple[str, ...]
-    info: RuntimeInfo
-
-    @property
-    def name(self) -> str:
-        """The entry point's name."""
-        return self.entry.name
-
-    @property
-    def version(self) -> str:
-        """The distribution's version."""
-        return self.entry.version
-
-
-@attrs.frozen
-class Answer(Generic[T]):
-    """What one plugin of one version answered."""
-
-    plugin: str
-    version: str
-    value: T
-
-
-@attrs.frozen
-class Answers(Generic[T]):
-    """What the plugins that have the hook answered, in the order of their names, and those that failed."""
-
-    answers: tuple[Answer[T], ...]
-    failures: tuple[PluginFailure, ...]
-
-    def only(self) -> Answer[T]:
-        """Return the one answer, where exactly one plugin was asked.
-
-        Raises:
-            InputError: it refused its input and said why.
-            PluginError: it failed, or does not have the hook.
-        """
-        if self.failures and all(failure.issues for failure in self.failures):
-            raise InputError(*(_told(fault) for failure in self.failures for fault in failure.issues))
-        if self.failures:
-            raise PluginError(*(_issue(failure) for failure in self.failures))
-        if len(self.answers) != 1:
-            raise PluginError(Issue("plugin", "no_answer", "no plugin answers", "one answer", str(len(self.answers))))
-        return self.answers[0]
-
-
-def _told(fault: InputFault) -> Issue:
-    return Issue(fault.path, fault.code, fault.message, fault.expected, fault.got, fault.next)
-
-
-def _issue(failure: PluginFailure) -> Issue:
-    step = "see 'moeplan plugins'; report it to the plugin's author"
-    return Issue(f"plugin {failure.plugin}", failure.code, f"{failure.hook}: {failure.message}", next=step)
 
 
 def _new_sessions() -> Sessions:
@@ -229,7 +179,7 @@ class Host:
         only: Collection[str] | None,
         own: Callable[[InstalledPlugin, tuple[Any, ...]], R],
     ) -> Answers[R]:
-        from moeplan.hooks.calling import Fault
+        from moeplan.hooks.faults import Fault
 
         answers, failures = [], []
         for plugin in self.plugins:
@@ -250,14 +200,34 @@ def _written(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [write_arguments(arguments) for arguments in calls]
 
 
-def open_host(
+@attrs.frozen
+class StartedPlugins:
+    """Plugins whose processes were started and load them; nobody has waited for them yet."""
+
+    entries: tuple[PluginEntry, ...]
+    failures: tuple[PluginFailure, ...]
+    deadline_ms: int | None
+    sessions: Sessions
+
+    def host(self) -> Host:
+        """Ask each plugin what it is and return the host of those that say so."""
+        try:
+            plugins, failed = _load(self.sessions, self.entries, self.deadline_ms)
+        except BaseException:
+            self.sessions.close()
+            raise
+        failures = sorted((*self.failures, *failed), key=lambda failure: failure.plugin)
+        return Host(plugins, tuple(failures), self.deadline_ms, self.sessions)
+
+
+def start_plugins(
     allow: Collection[str] | None = None,
     deadline_ms: int | None = DEADLINE_MS,
     *,
     expects: Collection[str] = (),
     preload: Collection[str] = (),
-) -> Host:
-    """Return a host of the installed plugins; each is loaded and asked what it is.
+) -> StartedPlugins:
+    """Start the processes of the installed plugins and return at once; other work can be done while they load.
 
     Args:
         allow: names of the only plugins to load; None loads all.
@@ -270,26 +240,32 @@ def open_host(
     Raises:
         InputError: a name of ``allow`` is not installed.
     """
-    from moeplan.hooks.calling import Fault
+    from moeplan.hooks.faults import Fault
 
-    entries, failed = find_plugins(allow)
+    entries, failures = find_plugins(allow)
     sessions = _new_sessions()
-    try:
-        if deadline_ms is not None:
-            with suppress(Fault):  # one that has none is started when it is asked, and its fault is its own
-                sessions.start(entries, expects, preload)
-        plugins, failures = _load(sessions, entries, deadline_ms)
-    except BaseException:
-        sessions.close()
-        raise
-    return Host(plugins, tuple(sorted((*failed, *failures), key=lambda f: f.plugin)), deadline_ms, sessions)
+    if deadline_ms is not None:
+        with suppress(Fault):  # one that has none is started when it is asked, and its fault is its own
+            sessions.start(entries, expects, preload)
+    return StartedPlugins(entries, failures, deadline_ms, sessions)
+
+
+def open_host(
+    allow: Collection[str] | None = None,
+    deadline_ms: int | None = DEADLINE_MS,
+    *,
+    expects: Collection[str] = (),
+    preload: Collection[str] = (),
+) -> Host:
+    """Return a host of the installed plugins; each is loaded and asked what it is. See :func:`start_plugins`."""
+    return start_plugins(allow, deadline_ms, expects=expects, preload=preload).host()
 
 
 def _load(
     sessions: Sessions, entries: Sequence[PluginEntry], deadline_ms: int | None
 ) -> tuple[tuple[InstalledPlugin, ...], list[PluginFailure]]:
     """Return the plugins that say what they are and claim no id of another's, and the failures of the rest."""
-    from moeplan.hooks.calling import Fault
+    from moeplan.hooks.faults import Fault
     from moeplan.hooks.rules import own_info, without_collisions
 
     plugins, failures = [], []
@@ -308,7 +284,7 @@ def _values(
     sessions: Sessions, entry: PluginEntry, hook: str, calls: list[dict[str, Any]], deadline_ms: int | None
 ) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """Return a hook's results as the type of its specification, and the hooks the plugin has."""
-    from moeplan.hooks.calling import Fault
+    from moeplan.hooks.faults import Fault
     from moeplan.hooks.plain_data import result_type
     from moeplan.hooks.specs import HOOKS
     from moeplan.wire.converter import structure

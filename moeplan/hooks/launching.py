@@ -8,11 +8,9 @@ itself; neither the launcher nor another plugin's watcher is in its group. All o
 
 from __future__ import annotations
 
-import json
 import os
 import select
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -21,11 +19,11 @@ from typing import Any, NoReturn
 __all__ = ["BOOT", "main"]
 
 BOOT = (
-    "import gc, json, sys; gc.disable(); sys.path[:] = json.loads(sys.stdin.buffer.readline()); "
-    "from moeplan.hooks.launching import main; main()"
+    "import gc, json, sys; gc.disable(); sys.path[:], *told = json.loads(sys.argv.pop()); "
+    "from moeplan.hooks.launching import main; main(*told)"
 )
-"""The launcher's program. Its first line of input is the host's ``sys.path``, so that both find the same plugins; the
-second has the plugins, each with the numbers of its pipes, the hooks that will be called, and modules to import."""
+"""The launcher's program. Its argument is JSON: the host's ``sys.path``, so that both find the same plugins, and the
+arguments of :func:`main`."""
 
 _END_NS = 1_000_000_000
 """How long a watcher goes on ending what it finds; a process that the kernel does not let go of is left then."""
@@ -33,12 +31,14 @@ _SET_PDEATHSIG, _SET_CHILD_SUBREAPER = 1, 36
 """Source: linux/prctl.h."""
 
 
-def main() -> NoReturn:
-    """Fork a watcher for each plugin that the input lists, and end when they have."""
-    plugins, expects, preload = json.loads(sys.stdin.buffer.readline())
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
+def main(plugins: list[dict[str, Any]], expects: list[str], preload: list[str]) -> NoReturn:
+    """Fork a watcher for each plugin, and end when they have.
+
+    Args:
+        plugins: name and value of each one's entry point, and the numbers of its pipes.
+        expects: hooks that will be called.
+        preload: modules that plugins import for them.
+    """
     watchers: set[int] = set()
 
     def end(*_: object) -> None:
@@ -76,7 +76,8 @@ def _warm_up(expects: Sequence[str], preload: Sequence[str]) -> None:
 
     plain_data.prepare(expects)
     for module in preload:
-        import_module(module)
+        with suppress(Exception):  # whoever needs it meets the fault where it imports it
+            import_module(module)
     gc.freeze()
 
 

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import attrs
 
-from moeplan.hooks.calling import Fault
 from moeplan.hooks.discovery import PluginEntry
+from moeplan.hooks.faults import Fault
 from moeplan.model.placement import Figure, Placement, RolePlacement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import GateCriterion, LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo

@@ -11,7 +11,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from moeplan.hooks.calling import Fault, LoadedPlugin, load_plugin
+from moeplan.hooks.calling import LoadedPlugin, load_plugin
+from moeplan.hooks.faults import Fault
 from moeplan.hooks.frames import MAX_ANSWER_BYTES, frame, read_frame, too_large, write_all
 
 __all__ = ["answer", "serve"]

@@ -7,13 +7,12 @@ import os
 import selectors
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 
-from moeplan.hooks.calling import Fault
 from moeplan.hooks.discovery import PluginEntry
+from moeplan.hooks.faults import Fault
 from moeplan.hooks.frames import HEADER_BYTES, frame, length_of
 from moeplan.hooks.launching import BOOT
 
@@ -137,19 +136,15 @@ def launch(
             sessions.append(session)
             theirs += pipes
             plugins.append({"name": entry.name, "value": entry.value, "pipes": pipes})
-        with tempfile.TemporaryFile() as asked:  # a file, not a pipe: a launcher that never reads cannot block the host
-            asked.writelines(
-                json.dumps(line).encode() + b"\n" for line in (sys.path, [plugins, list(expects), list(preload)])
-            )
-            asked.seek(0)
-            launcher = subprocess.Popen(
-                [sys.executable, "-P", "-c", BOOT],
-                stdin=asked,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                pass_fds=theirs,
-            )
+        told = json.dumps([sys.path, plugins, list(expects), list(preload)])
+        launcher = subprocess.Popen(
+            [sys.executable, "-P", "-c", BOOT, told],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            pass_fds=theirs,
+        )
     except OSError as error:
         for session in sessions:
             session.close()

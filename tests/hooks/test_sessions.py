@@ -13,7 +13,7 @@ from textwrap import dedent
 
 import pytest
 
-from moeplan.hooks.host import Host, open_host
+from moeplan.hooks.host import Host, open_host, start_plugins
 from moeplan.model.plan import Plan
 from tests.hooks.plugins import add_plugin, hook
 from tests.hooks.processes import ended
@@ -140,6 +140,33 @@ def test_a_process_of_a_plugin_has_no_files_but_its_pipes(installed: Path) -> No
     finally:
         os.close(kept)
     assert failure.message.endswith("['/dev', '/dev', '/dev', 'pipe', 'pipe']")
+
+
+def test_plugins_load_while_the_host_does_something_else(installed: Path) -> None:
+    add_plugin(installed, "a", "import time\ntime.sleep(2)\n" + hook(OWNS, "return True"))
+    began = time.monotonic()
+    started = start_plugins(deadline_ms=MS, expects=["moeplan_lint"], preload=["moeplan.manifests.versions"])
+    assert time.monotonic() - began < 1.5
+    time.sleep(2)
+    with started.host() as host:
+        assert says(host, {}) == {"a": (True,)}
+
+
+def test_what_is_started_and_never_asked_ends_too(installed: Path) -> None:
+    add_plugin(installed, "a", noted(installed, "pid"))
+    started = start_plugins(deadline_ms=MS)
+    while not (installed / "pid").exists() or not pids(installed, "pid"):
+        time.sleep(0.01)
+    del started
+    gc.collect()
+    (pid,) = pids(installed, "pid")
+    assert ended(pid, seconds=0.5)
+
+
+def test_a_module_to_preload_that_does_not_exist_harms_nothing(installed: Path) -> None:
+    add_plugin(installed, "a")
+    with open_host(deadline_ms=MS, preload=["moeplan.no_such_room"]) as host:
+        assert [plugin.name for plugin in host.plugins] == ["a"]
 
 
 @pytest.mark.parametrize("way", ["close", "with", "collected"])
