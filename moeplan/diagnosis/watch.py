@@ -131,7 +131,8 @@ class WatchList:
         for start in sorted(candidates.lines):
             end, wanted = candidates.lines[start]
             for text in readings(piece[start:end]):
-                patterns = self._patterns.found(text)
+                searched = any(watches[index].number is not None for index in wanted)
+                patterns = self._patterns.found(text) if searched else ()
                 for index in wanted:
                     if watches[index].may_be_in(text, patterns):
                         found.setdefault(index, []).append(Hit(start, text))
