@@ -16,7 +16,7 @@ A plugin writes::
     def moeplan_preflight() -> tuple[PreflightCheck, ...]:
         return preflight.checks()
 
-and adds ``preflight.rules()`` to the rules of ``infera_facts()`` in ``moeplan_runtime``.
+and adds ``preflight.rules()`` to the rules of ``moeplan_runtime``, which has ``SHARED_IDS`` among its facts.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def import_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
 def rules() -> tuple[FindingRule, ...]:
     """Return the ids that the preflight alone defines, for ``RuntimeInfo.rules``.
 
-    Its findings also bear four ids of :func:`moeplan_infera.facts.infera_facts`, whose rules a plugin declares too; the
-    facts behind these are :func:`moeplan_infera.preflight.rules.preflight_facts`.
+    Its findings also bear the ids of :data:`moeplan_infera.preflight.rules.SHARED_IDS`, which a plugin declares with
+    its other facts. The facts behind the ids here are :func:`moeplan_infera.preflight.rules.preflight_facts`.
     """
     from moeplan_infera.preflight.rules import preflight_facts
 

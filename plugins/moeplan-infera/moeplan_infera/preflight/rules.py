@@ -1,4 +1,4 @@
-"""What each finding of the preflight says whenever it is reported: the facts of ``rules.json``, and Infera's own."""
+"""What each finding of the preflight says whenever it is reported: the facts of ``rules.json``."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from functools import cache
 from importlib.resources import files
 
 from moeplan.facts.model import Fact, FactSet, load_facts
-from moeplan_infera.facts import ORIGIN, infera_facts
 
-__all__ = ["FACTS_OF_INFERA", "preflight_facts", "statement"]
+__all__ = ["ORIGIN", "SHARED_IDS", "preflight_facts", "statement"]
 
-FACTS_OF_INFERA = ("R-CHO-006", "R-LOG-007", "R-PD-008", "R-PD-011")
-"""Facts of :func:`moeplan_infera.facts.infera_facts` that a preflight shows too."""
+ORIGIN = "moeplan-infera"
+SHARED_IDS = ("R-CHO-006", "R-LOG-007", "R-PD-008", "R-PD-011")
+"""Ids of facts that manifests, logs or people meet too: whoever has the facts declares them, and says more there."""
 
 
 @cache
-def preflight_facts() -> FactSet:
-    """Return the facts that the preflight alone defines; a plugin joins them to its own."""
+def _every() -> FactSet:
     return load_facts(files("moeplan_infera.preflight").joinpath("rules.json").read_bytes(), ORIGIN)
 
 
+def preflight_facts() -> FactSet:
+    """Return the facts that the preflight alone defines; a plugin joins them to its own."""
+    return FactSet(ORIGIN, tuple(fact for fact in _every().facts if fact.id not in SHARED_IDS))
+
+
 def statement(rule: str) -> Fact:
-    """Return what a finding of this id says."""
-    return (infera_facts() if rule in FACTS_OF_INFERA else preflight_facts())[rule]
+    """Return what a finding of this id says of a host."""
+    return _every()[rule]
