@@ -242,7 +242,7 @@ def _read_document(scene: Scene, source: ManifestSource, document: Document) -> 
     scene.documents.append(Subject(scene, group, source, document))
     for template in find_pod_templates(document.value):
         scene.pods.append(Subject(scene, group, source, document, template))
-        for container in template.containers:
+        for container in (*template.containers, *_sidecars(template)):
             try:
                 commands = commands_of(container)
             except InputError as error:
@@ -250,6 +250,14 @@ def _read_document(scene: Scene, source: ManifestSource, document: Document) -> 
                 continue
             for command in commands:
                 scene.launches.extend(_launch(scene, group, source, document, template, container, command))
+
+
+def _sidecars(template: PodTemplate) -> Iterator[Container]:
+    """Yield the init containers that run beside the others.
+
+    Source: Kubernetes documentation, "Sidecar Containers": init containers with restartPolicy Always.
+    """
+    return (one for one in template.init_containers if one.spec.get("restartPolicy") == "Always")
 
 
 def _launch(
