@@ -111,8 +111,15 @@ def _in_quotes(issue: Issue) -> Issue:
 
 def _as_text(key: str, value: Any) -> Any:
     if key == "nodes" and type(value) is list:
-        return [{k: _as_text(k, v) for k, v in node.items()} if type(node) is dict else node for node in value]
+        return [_as_node(node) for node in value]
     return str(value) if key in _TEXT_KEYS and type(value) is int else value
+
+
+def _as_node(node: Any) -> Any:
+    """Return an entry of ``nodes``; a bare name is a node of which nothing else is told."""
+    if type(node) is dict:
+        return {key: _as_text(key, value) for key, value in node.items()}
+    return {"name": node} if type(node) is str else node
 
 
 def _nulls(value: Any, path: str) -> Iterator[str]:

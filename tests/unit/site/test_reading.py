@@ -46,6 +46,8 @@ def test_yaml_and_json_say_the_same(data: bytes) -> None:
 def test_nodes_are_a_list_too() -> None:
     site = parse_partial_site(b"nodes:\n- {name: a, roles: [prefill]}\n- {name: b, driver: 580}\n")
     assert site_values(site)["nodes"] == [{"name": "a", "roles": ["prefill"]}, {"name": "b", "driver": "580"}]
+    assert site_values(parse_partial_site(b"nodes: [a, b]"))["nodes"] == [{"name": "a"}, {"name": "b"}]
+    assert _faults(b"nodes: [1]") == [("$.nodes[0]", "wrong_type")]
 
 
 def test_a_bare_driver_number_is_text_and_a_fraction_asks_for_quotes() -> None:
