@@ -73,8 +73,9 @@ class Kubectl:
         except (OSError, ValueError) as error:
             raise KubectlFault("failed", f"cannot start {self.program}: {error}") from None
         if done.returncode != 0:
-            told = " ".join(done.stderr.decode("utf-8", "replace").split())
-            raise KubectlFault("failed", f"exit {done.returncode}: {told}")
+            # Before its last line kubectl may log each of its tries.
+            lines = [line.strip() for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+            raise KubectlFault("failed", f"exit {done.returncode}: {lines[-1] if lines else 'it says nothing'}")
         return done.stdout
 
     def read(self, *arguments: str) -> Any:

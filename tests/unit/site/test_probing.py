@@ -47,7 +47,7 @@ if name == "run":
     sys.exit(subprocess.run([sys.executable] + command[1:], input=sent, text=True).returncode)
 path = os.path.join(here, name)
 if not os.path.exists(path):
-    sys.stderr.write("Error from server (Forbidden): \\x1b[31mno\\n")
+    sys.stderr.write("E1130 a try that failed\\nError from server (Forbidden): \\x1b[31mno\\n")
     sys.exit(1)
 sys.stdout.write(open(path).read())
 """
