@@ -9,7 +9,7 @@ from typing import Any
 from moeplan.hooks.specs import hookimpl
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
-from moeplan.model.rendering import LintRequest
+from moeplan.model.rendering import LintRequest, Rendering
 
 MOEPLAN_API = 1
 
@@ -60,3 +60,11 @@ def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginF
     from moeplan_vllm_rocm_aiter.linting import lint
 
     return lint(request, site)
+
+
+@hookimpl
+def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
+    """Render the files that deploy the plan on the site, and the operator's guide."""
+    from moeplan_vllm_rocm_aiter.render import render
+
+    return render(plan, site)
