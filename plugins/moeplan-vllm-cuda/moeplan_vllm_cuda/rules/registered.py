@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from moeplan_vllm.rules.registered import RULES as VLLM_RULES
 
 from moeplan.facts.judge import Rule
-from moeplan_vllm_cuda.rules import memory, pairs, pods, variables
+from moeplan_vllm_cuda.rules import memory, pairs, pods, references, variables
 
 __all__ = ["RULES"]
 
@@ -33,5 +33,6 @@ RULES: Mapping[str, Rule] = {
     "C-TIM-001": pods.ready_timeout,
     "C-TIM-002": pods.probes,
     "C-TIM-003": pods.storage,
+    "V-POD-001": references.undeclared,
 }
 """Id of a fact → the code that judges what its data cannot say."""

@@ -15,6 +15,11 @@ from moeplan_vllm_cuda.recipes import find_recipe, parsers_of_others
 
 __all__ = ["parsers", "unknown_variables"]
 
+_JUDGED_BY_OTHERS = frozenset(
+    ("VLLM_USE_FLASHINFER_MOE_FP4", "VLLM_USE_FLASHINFER_MOE_FP8", "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8")
+)
+"""Variables that facts of their own judge: C-MOE-011 and C-OSS-003."""
+
 
 def unknown_variables(scene: Scene) -> Iterator[Hit]:
     """C-ENV-001: each VLLM_ variable is one that the release reads; in other people's images that is not sure."""
@@ -22,7 +27,7 @@ def unknown_variables(scene: Scene) -> Iterator[Hit]:
         for name in _names(one):
             told = _fault(one, name, find_variable(name))
             if told is not None:
-                severity = "info" if _is_custom(one) else None
+                severity = "info" if _is_custom(one) or name in _JUDGED_BY_OTHERS else None
                 yield Hit(place_of(one, f"environment {name}"), told, one, severity)
 
 

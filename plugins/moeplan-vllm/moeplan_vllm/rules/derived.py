@@ -147,12 +147,20 @@ def _in_manifest(subject: Subject) -> Any:
     return subject.container is not None
 
 
+def _counted(name: str) -> Callable[[Subject], Any]:
+    def read(subject: Subject) -> Any:
+        return _told(count(subject, name, 0)) if is_set(subject, f"argument {name}") else None
+
+    return read
+
+
 _MLA = ("kimi-k2", "kimi-k3", "kimi-linear", "deepseek-v3*", "deepseek-r1", "glm-5*")
 _HYBRID = ("kimi-k3", "kimi-linear", "qwen3.5", "qwen3.6", "qwen3.8*", "qwen3-next")
 
 _READERS: Mapping[str, tuple[Callable[[Subject], Any], str]] = {
     "allocator": (_allocator, "environment PYTORCH_CUDA_ALLOC_CONF"),
     "across-hosts": (lambda s: _told(across_hosts(s)), "argument --kv-transfer-config"),
+    "context-tokens": (_counted("--max-model-len"), "argument --max-model-len"),
     "data-parallel-nodes": (lambda s: _told(data_parallel_nodes(s)), "argument --data-parallel-size"),
     "engine-gpus": (lambda s: _told(engine_gpus(s)), "argument --tensor-parallel-size"),
     "entry-script": (_entry_script, "launch positional"),
@@ -168,8 +176,10 @@ _READERS: Mapping[str, tuple[Callable[[Subject], Any], str]] = {
     "multi-node": (lambda s: _told(is_multi_node(s)), "argument --nnodes"),
     "offload-to-files": (_offload_to_files, "argument --kv-transfer-config"),
     "rdma-visible": (lambda s: _told(rdma_visible(s)), "argument --kv-transfer-config"),
+    "sequences": (_counted("--max-num-seqs"), "argument --max-num-seqs"),
     "speculation": (_speculation, "argument --speculative-config"),
     "speculation-method": (_method, "argument --speculative-config"),
+    "step-tokens": (_counted("--max-num-batched-tokens"), "argument --max-num-batched-tokens"),
 }
 
 

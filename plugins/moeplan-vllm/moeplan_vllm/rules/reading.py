@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from functools import cache
 from typing import Any
 
@@ -10,9 +11,14 @@ from moeplan.facts.fields import Field, parse_field
 from moeplan.facts.launches import Subject
 from moeplan.facts.values import Place, Value
 
-__all__ = ["connectors", "count", "flag", "is_set", "known_text", "look", "place_of", "transfer"]
+__all__ = ["connectors", "count", "flag", "is_set", "known_text", "look", "parse_count", "place_of", "transfer"]
 
-_COUNT = re.compile(r"[0-9]{1,9}", re.ASCII)
+_COUNT = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)([kmgtKMGT]?)", re.ASCII)
+_UNITS = {
+    **{letter: 1000**power for power, letter in enumerate("kmgt", 1)},
+    **{letter: 1024**power for power, letter in enumerate("KMGT", 1)},
+}
+"""Source: vLLM 0.27.1 wheel, engine/arg_utils.py human_readable_int: lower case is decimal, upper case binary."""
 _field = cache(parse_field)
 
 
@@ -26,8 +32,16 @@ def count(subject: Subject, name: str, default: int) -> int | None:
     value = look(subject, f"argument {name}")
     if value.state == "absent":
         return default
-    text = str(value.value) if value.is_known else ""
-    return int(text) if _COUNT.fullmatch(text) else None
+    return parse_count(str(value.value)) if value.is_known else None
+
+
+def parse_count(text: str) -> int | None:
+    """Return a count as vLLM reads it: ``8192``, ``8k`` (8000), ``8K`` (8192), ``1.5k``; None for what is none."""
+    match = _COUNT.fullmatch(text)
+    if match is None or ("." in match[1] and match[2] not in "kmgt"):
+        return None
+    number = Decimal(match[1]) * _UNITS.get(match[2], 1)
+    return int(number) if number == int(number) else None
 
 
 def flag(subject: Subject, name: str) -> bool | None:

@@ -16,6 +16,7 @@ RULES: Mapping[str, Rule] = {
     "C-DIV-004": sharding.ranks_of_node,
     "C-DIV-006": sharding.kv_heads_of_context,
     "C-DIV-011": sharding.cut_shared,
+    "C-SPC-001": numbers.speculation_in_stages,
     "C-SPC-004": numbers.draft_slots,
 }
 """Id of a fact → the code that judges what its data cannot say."""

@@ -1,0 +1,1 @@
+"""The facts of vLLM on NVIDIA GPUs, as data files."""
