@@ -83,14 +83,14 @@ class Sessions:
         Raises:
             Fault: the plugin failed at one of the calls, was too slow or said too much.
         """
-        question = {"hook": hook, "calls": list(calls)}
-        if deadline_ms is None:
-            from moeplan.hooks.serving import answer
+        from moeplan.hooks.serving import answer, question_of
 
-            data = answer(lambda: self._load(entry), json.loads(json.dumps(question)))
+        question = question_of(hook, calls)
+        if deadline_ms is None:
+            data = answer(lambda: self._load(entry), json.loads(question))
         else:
             with self._lock:
-                data = self._session(entry).ask(json.dumps(question).encode("ascii"), deadline_ms)
+                data = self._session(entry).ask(question, deadline_ms)
         return _read(data, len(calls))
 
     def _load(self, entry: PluginEntry) -> LoadedPlugin:

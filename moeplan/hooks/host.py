@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEADLINE_MS",
+    "PRELOAD",
     "Answer",
     "Answers",
     "Host",
@@ -39,6 +40,8 @@ __all__ = [
 
 DEADLINE_MS = 10_000
 """Time a plugin has for one answer, what is left of the start of its process included."""
+PRELOAD = ("cattrs.gen", "importlib.metadata", "importlib.resources", "moeplan.facts.judge", "moeplan.facts.launches")
+"""What most plugins import, by name: these rooms stand above this one, and a host that cannot have one does without."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -225,7 +228,7 @@ def start_plugins(
     deadline_ms: int | None = DEADLINE_MS,
     *,
     expects: Collection[str] = (),
-    preload: Collection[str] = (),
+    preload: Collection[str] = PRELOAD,
 ) -> StartedPlugins:
     """Start the processes of the installed plugins and return at once; other work can be done while they load.
 
@@ -235,7 +238,7 @@ def start_plugins(
             which contains everything but a plugin that hangs or ends the process.
         expects: hooks that will be called; what their arguments take is made once for all processes. Others can be
             called too, a little later.
-        preload: modules of moeplan that plugins import for these hooks, likewise imported once for all processes.
+        preload: modules that plugins import, likewise imported once for all processes; no plugin's own.
 
     Raises:
         InputError: a name of ``allow`` is not installed.
@@ -255,7 +258,7 @@ def open_host(
     deadline_ms: int | None = DEADLINE_MS,
     *,
     expects: Collection[str] = (),
-    preload: Collection[str] = (),
+    preload: Collection[str] = PRELOAD,
 ) -> Host:
     """Return a host of the installed plugins; each is loaded and asked what it is. See :func:`start_plugins`."""
     return start_plugins(allow, deadline_ms, expects=expects, preload=preload).host()
@@ -267,7 +270,10 @@ def _load(
     """Return the plugins that say what they are and claim no id of another's, and the failures of the rest."""
     from moeplan.hooks.faults import Fault
     from moeplan.hooks.rules import own_info, without_collisions
+    from moeplan.model.plugin import RuntimeInfo
+    from moeplan.wire.converter import prepare
 
+    prepare(RuntimeInfo)  # while the plugins load
     plugins, failures = [], []
     for entry in entries:
         try:
