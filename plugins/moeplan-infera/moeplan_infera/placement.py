@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from moeplan.facts.judge import Hit, Rule
 from moeplan.facts.launches import Scene, Subject
 from moeplan.facts.values import Value
+from moeplan_infera.programs import infera_role
 from moeplan_infera.reading import (
     engines_by_role,
     groups,
@@ -31,8 +32,13 @@ def _host_path(subject: Subject) -> str | None:
 
 
 def _pairs(scene: Scene) -> Iterator[tuple[tuple[Subject, ...], Subject, Subject]]:
-    """Yield the routers, a prefill and a decode engine of each disaggregated deployment."""
+    """Yield the routers, a prefill and a decode engine of each disaggregated deployment.
+
+    Where roles and KV roles contradict each other (R-ARG-017) nobody can say which half is which.
+    """
     for routers, engines in groups(scene):
+        if any(infera_role(one) not in ("mixed", one.role) for one in engines):
+            continue
         for prefill in engines_by_role(engines, "prefill")[:1]:
             for decode in engines_by_role(engines, "decode")[:1]:
                 yield routers, prefill, decode

@@ -11,6 +11,7 @@ from itertools import permutations
 
 import attrs
 
+from moeplan.errors import escape
 from moeplan.model.preflight import Comparison, ComparisonValue
 from moeplan_infera.preflight.fleet import FleetFinding
 from moeplan_infera.preflight.link_sections import Link, Transfer, links_of, transfers_of
@@ -67,7 +68,7 @@ def _directions(reports: Sequence[HostReport]) -> dict[Pair, _Direction]:
 
 
 def _subject(pair: Pair) -> str:
-    return f"{pair[0]} -> {pair[1]}"
+    return escape(f"{pair[0]} -> {pair[1]}", 390)
 
 
 def _reachability(

@@ -74,7 +74,7 @@ def _compared(
     values = {one.report.host: one.value for one in told}
     odd = odd_ones(values)
     shown = tuple(
-        ComparisonValue(report.host, escape(values[report.host], 390) if report.host in values else None)
+        ComparisonValue(report.host, escape(values.get(report.host, ""), 390) or None)
         for report in reports
     )
     outcome = "not_judged" if len(values) < 2 else "differs" if odd else "same"

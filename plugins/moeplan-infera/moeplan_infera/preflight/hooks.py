@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from moeplan.errors import InputError, Issue
+from moeplan.errors import InputRefusedError, Issue
 from moeplan.model.plugin import FindingRule
 from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 
@@ -43,12 +43,14 @@ def import_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
     """Return what the hosts' files say, judged again from their raw values.
 
     Raises:
-        InputError: another format.
+        InputRefusedError: another format, or files that are not of this one.
     """
     from moeplan_infera.preflight.reading import read_files
 
     if request.format != FORMAT:
-        raise InputError(Issue("format", "unknown_format", "not a format of this plugin", FORMAT, request.format))
+        raise InputRefusedError(
+            Issue("format", "unknown_format", "not a format of this plugin", FORMAT, request.format)
+        )
     return read_files(request, site)
 
 

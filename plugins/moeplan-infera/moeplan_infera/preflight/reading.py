@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputRefusedError, Issue, escape
 from moeplan.model.plugin import PluginFinding
 from moeplan.model.preflight import (
     Imported,
@@ -64,7 +64,7 @@ def read_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
         site: what the site says of its nodes; ``{}`` where there is none.
 
     Raises:
-        InputError: files that are not what the tool writes, and hosts of which there are two files.
+        InputRefusedError: files that are not what the tool writes, and hosts of which there are two files.
     """
     reports: list[HostReport] = []
     issues: list[Issue] = []
@@ -79,7 +79,7 @@ def read_files(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
             issues.append(error.issue(file.name))
     issues += _twice(reports)
     if issues:
-        raise InputError(*issues)
+        raise InputRefusedError(*issues)
     return _imported(sorted(reports, key=lambda report: report.host), site)
 
 

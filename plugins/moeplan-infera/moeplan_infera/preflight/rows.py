@@ -58,7 +58,7 @@ def _row(
     exact = 0 if value is None else scaled(value, factor, path)
     state = "failed" if value is None else "measured"
     return ImportedRow(
-        host=report.host, probe=probe, item=escape(item, 390), metric=metric, unit=unit, value=exact, state=state
+        host=report.host, probe=probe, item=escape(item, 390) or "?", metric=metric, unit=unit, value=exact, state=state
     )
 
 
@@ -100,12 +100,12 @@ def _network_rows(report: HostReport) -> Iterator[ImportedRow]:
         for name, entry in finding.mapping("devices").items():
             state = as_object(entry, f"{finding.path}.details.devices").get("state")
             up = int(str(state).upper() == "ACTIVE")
-            yield _row(report, "network", name or "?", "port_active", "boolean", up)
+            yield _row(report, "network", name, "port_active", "boolean", up)
     for finding in report.sections.get("fabric", ()):
         for name, entry in finding.mapping("devices").items():
             mtu = parse_decimal(str(as_object(entry, f"{finding.path}.details.devices").get("mtu")))
             if mtu is not None:
-                yield _row(report, "fabric", name or "?", "mtu", "bytes", mtu)
+                yield _row(report, "fabric", name, "mtu", "bytes", mtu)
 
 
 def _link_rows(report: HostReport) -> Iterator[ImportedRow]:
