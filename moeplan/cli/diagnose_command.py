@@ -83,9 +83,12 @@ def _json(made: Diagnosis, failures: tuple[PluginFailure, ...]) -> dict[str, Any
 def _print(made: Diagnosis) -> None:
     for finding in made.findings:
         _print_finding(finding)
-    if made.expected:
-        rows = [_expected_row(row) for row in made.expected]
+    absent = [row for row in made.expected if row.expectation == "must_be_zero" and row.holds]
+    rows = [_expected_row(row) for row in made.expected if row not in absent]
+    if rows:
         emit_text(table(("expected", "count", "holds", "plugin", "first line"), rows))
+    if absent:
+        emit_text(f"{len(absent)} kind(s) of line that must not be there: none is")
 
 
 def _print_finding(finding: LogFinding) -> None:
