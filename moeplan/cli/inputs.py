@@ -6,12 +6,14 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.policy import Policy
-from moeplan.model.registry import Registry
 from moeplan.units import format_instant, parse_instant
+
+if TYPE_CHECKING:
+    from moeplan.model.policy import Policy
+    from moeplan.model.registry import Registry
 
 __all__ = [
     "add_at",
@@ -69,6 +71,8 @@ def read_authored(path: str, cls: type[T]) -> T:
 
 def read_policy(path: str) -> Policy:
     """Return the auditor's policy; a policy that accepts the published test key says so first."""
+    from moeplan.model.policy import Policy
+
     policy = read_authored(path, Policy)
     if policy.test_keys:
         from moeplan.cli.output import note
@@ -90,6 +94,10 @@ def add_registries(parser: argparse.ArgumentParser) -> None:
 
 def read_registries(paths: Sequence[str]) -> tuple[Registry, ...]:
     """Return the auditor's own registries."""
+    if not paths:
+        return ()
+    from moeplan.model.registry import Registry
+
     return tuple(read_authored(path, Registry) for path in paths)
 
 

@@ -9,6 +9,7 @@ from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
 from moeplan.cli.plugins_command import add_plugin, note_failures
 
 if TYPE_CHECKING:
+    from moeplan.model.plan import Plan
     from moeplan.rendering.assembly import RenderedSet
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -39,17 +40,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Render."""
-    from moeplan.cli.inputs import read_document
+    from concurrent.futures import ThreadPoolExecutor
+
     from moeplan.hooks.host import open_host
-    from moeplan.model.plan import Plan
     from moeplan.site.reading import read_site
     from moeplan.workflows.render import plugins_for, render, write_directory
 
-    plan = read_document(args.plan, Plan)
     site = read_site(args.site)
-    with open_host(plugins_for(site) if args.plugin is None else args.plugin) as host:
-        note_failures(host)
-        made = render(plan, site, host, accept=args.accept)
+    with ThreadPoolExecutor(1) as reader:  # the plan is read while the plugin's process starts
+        reading = reader.submit(_read_plan, args.plan)
+        with open_host(plugins_for(site) if args.plugin is None else args.plugin) as host:
+            note_failures(host)
+            made = render(reading.result(), site, host, accept=args.accept)
     if args.diff:
         return _diff(args, made)
     written = write_directory(args.output, made.files)
@@ -60,6 +62,13 @@ def run(args: argparse.Namespace) -> int:
         emit_text(table(("file", "form", "bytes", "digest"), rows))
     note(f"{args.output}: {'written' if written else 'unchanged'}; begin with README.md")
     return 0
+
+
+def _read_plan(path: str) -> Plan:
+    from moeplan.cli.inputs import read_document
+    from moeplan.model.plan import Plan
+
+    return read_document(path, Plan)
 
 
 def _diff(args: argparse.Namespace, made: RenderedSet) -> int:

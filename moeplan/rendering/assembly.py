@@ -61,7 +61,7 @@ def assemble(plan: Plan, site: Site, rendering: Rendering, made_with: RenderedWi
     objects = scrutinise(rendering, unstructure(site), made_with.plugin)
     shared = recommended_labels(plan, made_with.profile.id)
     files = [(file.name, file.form, _text(file, objects, shared, made_with.plugin)) for file in rendering.files]
-    manifests = [name for name, form, _ in files if form == "manifest"]
+    manifests = [name for name, form, _ in files if form == "manifest" and not _runs_once(objects[name])]
     if manifests:
         files.append((_KUSTOMIZATION, "kustomization", _kustomization(manifests)))
     origin = Origin(
@@ -91,6 +91,11 @@ def _read_back(text: str) -> list[Any]:
     from moeplan.manifests.yaml_positions import load_manifests
 
     return [document.value for document in load_manifests(text.encode("utf-8")).documents]
+
+
+def _runs_once(objects: Sequence[Any]) -> bool:
+    """Return whether a file is all Jobs: they are run by hand, in their turn, and cannot be applied a second time."""
+    return all(value["kind"] == "Job" for value in objects)
 
 
 def _kustomization(manifests: Sequence[str]) -> str:

@@ -59,6 +59,7 @@ def _only(runtime: str) -> Collection[str] | None:
 def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> RenderedSet:
     chosen, profile = _select(site, host)
     _check_status(profile, accept)
+    _check_profile(plan, profile)
     values = unstructure(site)
     missing = tuple(_missing(profile, values))
     if missing:
@@ -69,7 +70,9 @@ def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> Rend
         raise PluginError(Issue(where, "not_deterministic", "moeplan_render answers the same question in two ways"))
     name = f"{chosen.plugin.name}@{chosen.plugin.version}"
     accepted = (profile.id,) if profile.status == "reported_failing" else ()
-    return assemble(plan, site, answers[0].value, RenderedWith(name, chosen.plugin.info.engine, profile, accepted))
+    made = assemble(plan, site, answers[0].value, RenderedWith(name, chosen.plugin.info.engine, profile, accepted))
+    _check_images(plan, made)
+    return made
 
 
 def _select(site: Site, host: Host) -> tuple[Selection, Profile]:
@@ -103,6 +106,32 @@ def _check_status(profile: Profile, accept: Collection[str]) -> None:
         told = f"profile {profile.id} is reported failing: {escape(profile.statement, 400)}"
         step = f"choose another one (see 'moeplan profiles'), or accept it with --accept {profile.id}"
         raise InputError(Issue("$.profile", "reported_failing", told, next=step), source="site")
+
+
+def _check_profile(plan: Plan, profile: Profile) -> None:
+    wanted = plan.deployment.profile
+    if wanted is not None and wanted != profile.id:
+        told = "the plan is for another profile than the site's"
+        raise InputError(Issue("$.deployment.profile", "other_profile", told, profile.id, wanted), source="plan")
+
+
+def _check_images(plan: Plan, made: RenderedSet) -> None:
+    """Refuse files that do not run an image that the plan is for: nothing measured on them could count."""
+    run = {image.rpartition("@")[2] for image in made.manifest_set.images}
+    issues = [
+        Issue(
+            f"$.deployment.roles[{at}].runtime.digest",
+            "other_image",
+            f"the plan's image of role {role.role} is none that is run",
+            ", ".join(sorted(run)),
+            role.runtime.digest,
+            "plan with the image that the site names, or name the plan's image under the site's images",
+        )
+        for at, role in enumerate(plan.deployment.roles)
+        if role.runtime is not None and role.runtime.form == "oci_image" and role.runtime.digest not in run
+    ]
+    if issues:
+        raise InputError(*issues, source="plan")
 
 
 def _missing(profile: Profile, site: Mapping[str, Any]) -> Iterator[Issue]:

@@ -178,6 +178,26 @@ def test_a_node_of_another_role_lacks_nothing(made: Path, installed: Path) -> No
     assert run(made) == 0
 
 
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        (("--profile", "other"), "$.deployment.profile"),
+        (("--role", f"serve=sha256:{'b' * 64}"), "$.deployment.roles[0].runtime.digest"),
+        (("--profile", "one", "--role", f"serve=sha256:{'a' * 64}"), None),
+    ],
+)
+def test_a_plan_for_something_else_is_refused(
+    options: tuple[str, ...], path: str | None, made: Path, installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add(installed)
+    (made / "plan.json").unlink()
+    assert main(["plan", "kimi-k3", "h200", "--devices", "8", *options, "-o", str(made / "plan.json")]) == 0
+    capsys.readouterr()
+    assert run(made, "--json") == (0 if path is None else 2)
+    told = json.loads(capsys.readouterr().out)
+    assert path is None or (told["error"]["path"], told["error"]["source"]) == (path, "plan")
+
+
 def test_a_failing_profile_is_refused_until_it_is_accepted(
     made: Path, installed: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -43,6 +43,18 @@ def test_kustomization_has_the_manifests_in_the_order_of_the_plugin() -> None:
     )
 
 
+def test_jobs_are_no_part_of_the_kustomization() -> None:
+    job = NAMESPACE.replace("v1\nkind: Namespace", "batch/v1\nkind: Job")
+    both = (
+        "20-both.yaml",
+        "manifest",
+        NAMESPACE.replace("serving", "engine").replace("Namespace", "Pod") + "---\n" + job,
+    )
+    files = rendering(("10-job.yaml", "manifest", job.replace("serving", "probe")), both)
+    kustomization = assemble(plan(), site(), files, MADE_WITH).files["kustomization.yaml"]
+    assert yaml.safe_load(kustomization)["resources"] == ["20-both.yaml"]
+
+
 def test_labels_are_added_where_they_lack_and_nothing_else_changes() -> None:
     value = yaml.safe_load(made().files["20-engine.yaml"])
     labels = value["metadata"].pop("labels")
