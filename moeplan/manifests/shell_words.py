@@ -27,6 +27,8 @@ _PARAMETER = re.compile(
     r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(\[[@*]\])?(:?[-=?][^}]*)?\}|([@*])|\(([A-Za-z_][A-Za-z0-9_.-]*)\))"
 )
 _REDIRECTION = re.compile(r"(?:[0-9]+|&)?(?:<<<|<<-?|<&|<>|>>|>&|>\||[<>])")
+_PLACEHOLDER = re.compile(r"<[A-Za-z][A-Za-z0-9_.-]{0,60}>(?![A-Za-z0-9>&(])")
+"""``<MODEL_DIR>``: to a shell a redirection, in what people write down a value still to be filled in."""
 _RUN = re.compile(r"[^\s'\"\\$`;&|()<>#]+")
 _QUOTED_RUN = re.compile(r'[^"\\$`]+')
 _WHOLE_ARRAY = re.compile(r'"\$(?:@|\{[A-Za-z_][A-Za-z0-9_]*\[[@*]\]\})"')
@@ -131,6 +133,11 @@ class _Splitter:
             self._begin = at
             if self._starts(c):
                 return
+        placeholder = _PLACEHOLDER.match(text, at) if c == "<" else None
+        if placeholder is not None:
+            self._add(placeholder[0])
+            self._at = placeholder.end()
+            return
         redirection = _REDIRECTION.match(text, at) if c in "<>&" or (self._word is None and c in "0123456789") else None
         if redirection is not None and (c != "&" or text.startswith("&>", at)):
             self._end_word()

@@ -105,6 +105,8 @@ def test_positional_parameters_reach_the_script() -> None:
         ("a && b || c; d | e & f", [["a"], ["b"], ["c"], ["d"], ["e"], ["f"]]),
         ("a # b\n#c\nd#e", [["a"], ["d#e"]]),
         ("a > f 2>&1 < g b &>> h", [["a", "b"]]),
+        ("serve <dir>/Qwen3 --x=<MODEL_DIR> <in >out", [["serve", "<dir>/Qwen3", "--x=<MODEL_DIR>"]]),
+        ("a <in>out b <<EOF\ntext\nEOF\nc <x>", [["a", "b"], ["c", "<x>"]]),
         ("if a; then b; else c; fi", [["a"], ["b"], ["c"]]),
         ("Y=3; Y+=4\na $Y ${Y}z", [["a", "34", "34z"]]),
         ("A=(1 '2 3') ; A+=(4)\na ${A[0]} \"${A[@]}\"", [["a", "${A[0]}", "1", "2 3", "4"]]),
