@@ -242,11 +242,11 @@ def moeplan_import(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
 
     Returns:
         Rows for the core's table, which the core writes, the tool's own figures as claims, findings whose ``file`` is
-        the name of one of the files, and comparisons. Files that are not of the format are an ``InputError`` whose
-        paths begin with the file's name.
+        the name of one of the files, and comparisons. Files that are not of the format are an ``InputRefusedError``
+        whose paths begin with the file's name.
 
     Purity: a function of its arguments and the plugin's own facts; the files' levels and sums are claims.
     Ordering: after ``moeplan_importers``; no other hook need have been called.
-    None: refused; what cannot be read is an ``InputError``.
+    None: refused; what cannot be read is an ``InputRefusedError``.
     Since: 0.1.0, API 1.
     """

@@ -73,10 +73,7 @@ def _compared(
 ) -> tuple[Comparison, tuple[FleetFinding, ...]]:
     values = {one.report.host: one.value for one in told}
     odd = odd_ones(values)
-    shown = tuple(
-        ComparisonValue(report.host, escape(values.get(report.host, ""), 390) or None)
-        for report in reports
-    )
+    shown = tuple(ComparisonValue(report.host, escape(values.get(report.host, ""), 390) or None) for report in reports)
     outcome = "not_judged" if len(values) < 2 else "differs" if odd else "same"
     counts = ", ".join(f"{escape(value, 60)} on {count}" for value, count in sorted(Counter(values.values()).items()))
     findings = tuple(
