@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from moeplan.hooks.specs import hookimpl
+from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
-from moeplan.model.rendering import LintRequest
+from moeplan.model.rendering import LintRequest, Rendering
 from moeplan_vllm_cuda.knowledge import NAME, cuda_facts, knowledge, owns
 from moeplan_vllm_cuda.profiles import cuda_profiles
 
@@ -27,6 +28,14 @@ def moeplan_runtime() -> RuntimeInfo:
         profiles=cuda_profiles(),
         rules=cuda_facts().rules(),
     )
+
+
+@hookimpl
+def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
+    """Check whether the plan can run as the site is."""
+    from moeplan_vllm_cuda.checking.check import check_plan
+
+    return check_plan(plan, site)
 
 
 @hookimpl
@@ -50,3 +59,11 @@ def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginF
 def moeplan_log_signatures() -> tuple[LogSignature, ...]:
     """Say which log lines mean what."""
     return cuda_facts().log_signatures()
+
+
+@hookimpl
+def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
+    """Render the plan on the site: manifests, scripts, guide."""
+    from moeplan_vllm_cuda.rendering.render import render
+
+    return render(plan, site)

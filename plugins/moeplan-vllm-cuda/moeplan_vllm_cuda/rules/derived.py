@@ -35,7 +35,8 @@ def gpu_of(subject: Subject) -> Gpu | None:
     if name is None:
         site = subject.scene.site
         listed = site.get("nodes")
-        models = {node.get("acceleratorModel") for node in listed} if isinstance(listed, list | tuple) else set()
+        nodes = listed if isinstance(listed, list | tuple) else ()
+        models = {node.get("acceleratorModel") for node in nodes if isinstance(node, Mapping)}
         stated = site.get("hardware") or (next(iter(models)) if len(models) == 1 else None)
         name = stated if isinstance(stated, str) else None
     return None if name is None else find_gpu(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from moeplan_vllm.families import family_of
 from moeplan_vllm.rules.derived import engine_gpus
@@ -80,6 +80,7 @@ def _host_bytes(subject: Subject) -> int | None:
         except InputError:
             return None
     nodes = subject.scene.site.get("nodes")
-    told = [node.get("hostMemoryBytes") for node in nodes] if isinstance(nodes, list | tuple) else []
+    listed = nodes if isinstance(nodes, list | tuple) else ()
+    told = [node.get("hostMemoryBytes") for node in listed if isinstance(node, Mapping)]
     sizes = [size for size in told if isinstance(size, int)]
     return min(sizes) if sizes else None
