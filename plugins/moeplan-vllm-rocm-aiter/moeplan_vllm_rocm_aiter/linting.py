@@ -12,7 +12,7 @@ from moeplan_infera.facts import RULES as INFERA_RULES
 from moeplan_infera.programs import infera_programs, infera_role
 from moeplan_vllm.arguments import argument_table
 from moeplan_vllm.facts import vllm_facts
-from moeplan_vllm.models import find_model
+from moeplan_vllm.families import architecture
 from moeplan_vllm.programs import role_of, vllm_programs
 from moeplan_vllm.rules.derived import DERIVED as VLLM_DERIVED
 from moeplan_vllm.rules.registered import RULES as VLLM_RULES
@@ -38,11 +38,6 @@ def _role(subject: Subject) -> str:
     return infera_role(subject) if program.startswith("infera.") else role_of(subject)
 
 
-def _model(reference: str) -> Mapping[str, Any] | None:
-    model = find_model(reference)
-    return None if model is None else attrs.asdict(model)
-
-
 @cache
 def knowledge() -> Knowledge:
     """Return what this plugin brings to the reading of manifests: Infera's programs and vLLM's."""
@@ -51,7 +46,7 @@ def knowledge() -> Knowledge:
         versioned=_VERSIONED,
         role=_role,
         profile=profile_of,
-        model=_model,
+        model=architecture,
         derived={**VLLM_DERIVED, **INFERA_DERIVED},
     )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal, InvalidOperation
 from fnmatch import fnmatchcase
 from types import MappingProxyType
+from typing import Any
 
-from moeplan_vllm.models import find_model
+from moeplan_vllm.families import family_of, find_architecture
 from packaging.version import Version
 
 from moeplan.facts.fields import parse_field
@@ -39,6 +41,10 @@ _KNOWN_TO_AITER = (16, 128)
 _SMALL_HEADS = Version("0.27")
 _OLD = Version("0.16")
 _TESTED_PROFILES = ("opt/*", "stock/*")
+_FAMILY_HEADS = {"kimi-k2": 64, **dict.fromkeys(("deepseek-r1", "deepseek-v3", "deepseek-v3.1", "deepseek-v3.2"), 128)}
+"""Family → attention heads, for variants whose own configuration was not read. Source: facts R-CHO-010."""
+_MEMORY_FREE = Decimal("0.89")
+"""Share of a MI355X that was free when engines started. Source: SemiAnalysisAI/InferenceX#2522, 256 of 288 GiB."""
 _FAULTING = {"glm-5.3-flash*": 8193, "minimax-m2.5*": 8192}
 """Model → batched tokens from which AITER's kernels fault. Source: fact R-LOG-010."""
 _FAULTING_ANY = 16384
@@ -122,16 +128,27 @@ def _heads(scene: Scene) -> Iterator[Hit]:
         severity = _judged(engine, a_rank)
         if severity is not None:
             place = _look(engine, "argument --tensor-parallel-size").place or engine.place()
-            yield Hit(place, f"{a_rank} attention heads a rank", engine, severity)
+            message = (
+                f"{a_rank} attention heads a rank; AITER's MLA knew 16 and 128, since vLLM 0.27 more"
+            )
+            yield Hit(place, message, engine, severity)
 
 
 def _heads_a_rank(engine: Subject) -> int | None:
-    model = None if engine.model_reference is None else find_model(_plain(engine.model_reference))
+    heads = _heads_of(_plain(engine.model_reference or ""))
     size = _look(engine, "derived tensor-parallel-size")
-    if model is None or model.mla is None or model.heads is None or not str(size.value).isdigit():
+    if heads is None or not str(size.value).isdigit():
         return None
     ranks = int(str(size.value))
-    return model.heads // ranks if ranks and model.heads % ranks == 0 else None
+    return heads // ranks if ranks and heads % ranks == 0 else None
+
+
+def _heads_of(name: str) -> int | None:
+    """Return the attention heads of a model with latent attention; of a variant, those of its family."""
+    model = find_architecture(name)
+    if model is not None:
+        return model.heads if model.mla is not None else None
+    return _FAMILY_HEADS.get(family_of(name) or "")
 
 
 def _plain(reference: str) -> str:
@@ -172,6 +189,37 @@ def _faulting_batches(scene: Scene) -> Iterator[Hit]:
             yield Hit(place, f"--max-num-batched-tokens {tokens}: some models' kernels fault at that", engine, "info")
 
 
+def _less_free(scene: Scene) -> Iterator[Hit]:
+    for engine in _vllm(scene):
+        given = _look(engine, "argument --gpu-memory-utilization")
+        wanted = _decimal(given.value)
+        if wanted is None:
+            continue
+        place = given.place or engine.place()
+        short = [node for node in _measured(scene) if node["gpuFreeBytes"] < wanted * node["gpuMemoryBytes"]]
+        for node in short:
+            told = f"{given.value} of {node['gpuMemoryBytes']} bytes, of which {node['gpuFreeBytes']} are free"
+            yield Hit(place, f"--gpu-memory-utilization asks for {told} on {node.get('name')}", engine)
+        unknown = scene.profile is None and is_gfx950(scene.site.get("hardware")) and not _measured(scene)
+        if unknown and wanted > _MEMORY_FREE:
+            message = f"--gpu-memory-utilization {given.value} may be more than is free: see the preflight"
+            yield Hit(place, message, engine, "info")
+
+
+def _measured(scene: Scene) -> list[Mapping[str, Any]]:
+    nodes = scene.site.get("nodes")
+    listed = nodes if isinstance(nodes, list | tuple) else ()
+    keys = ("gpuFreeBytes", "gpuMemoryBytes")
+    return [one for one in listed if isinstance(one, Mapping) and all(type(one.get(key)) is int for key in keys)]
+
+
+def _decimal(text: object) -> Decimal | None:
+    try:
+        return Decimal(str(text)) if text is not None else None
+    except InvalidOperation:
+        return None
+
+
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "R-ENV-020": _different_roles,
@@ -180,6 +228,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "R-CHO-009": _fp4_on_gfx942,
         "R-CHO-010": _heads,
         "R-LOG-010": _faulting_batches,
+        "R-RES-005": _less_free,
     }
 )
 """Fact id → rule."""
