@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from moeplan.model.plugin import FactSource, Profile
+from moeplan_vllm_rocm_aiter.render_needs import needs_of
 
 __all__ = ["profiles"]
 
@@ -22,6 +23,7 @@ def profiles() -> tuple[Profile, ...]:
             status=row["status"],
             statement=row["statement"],
             sources=tuple(FactSource(one["source"], one.get("locator")) for one in row["sources"]),
+            site_needs=needs_of(row["id"]),
         )
         for row in rows
     )

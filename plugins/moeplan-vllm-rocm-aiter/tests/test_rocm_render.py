@@ -32,13 +32,15 @@ from rendered_sites import (
 )
 
 from moeplan.catalogue.registries import load_registry
-from moeplan.errors import InputRefusedError
+from moeplan.errors import InputError, InputRefusedError
 from moeplan.hooks.plain_data import freeze
 from moeplan.manifests.yaml_positions import load_manifests
 from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
 from moeplan.model.plan import Scenario
 from moeplan.model.rendering import LintRequest, ManifestSource
 from moeplan.planning.builder import plan as make_plan
+from moeplan.site.reading import load_site, parse_site_text, site_values
+from moeplan.site.template import site_template
 
 GOLDENS = Path(__file__).parent / "golden"
 PAIRS = tuple(profile for profile in PROFILES if "disaggregated" in profile)
@@ -412,3 +414,30 @@ def test_the_guide_names_what_proves_each_feature(profile: str) -> None:
 
 def test_every_profile_is_rendered_or_it_is_said_why() -> None:
     assert {one.id for one in moeplan_runtime().profiles} == {*PROFILES, *combos()["notRendered"]}
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_a_site_that_is_begun_and_filled_in_can_be_rendered(profile: str) -> None:
+    [known] = [one for one in moeplan_runtime().profiles if one.id == profile]
+    text = site_template("vllm-rocm-aiter", known)
+    with pytest.raises(InputError) as caught:
+        load_site(text.encode())
+    unfilled = {issue.path for issue in caught.value.issues}
+    nodes = {f"$.nodes[{at}].{key}" for at in range(len(known_roles(profile))) for key in ("name", "modelDirectory")}
+    assert nodes <= unfilled
+    values = parse_site_text(text.encode())
+    for at, node in enumerate(values["nodes"]):
+        node |= {"name": f"gpu-{at}", "modelDirectory": "/mnt/models", "storage": {"filesystem": "xfs", "local": True}}
+    values |= {"driver": "6.16.6", "engineVersion": "0.27.1"}
+    del values["prices"]
+    site = load_site(json.dumps(values).encode())
+    made = render(plan_for(profile), freeze(site_values(site)))
+    [deployment] = [one.text for one in made.files if one.name == "30-deployment.yaml"]
+    defaults = rendering_of(profile).files[3].text
+    assert deployment == defaults.replace("gpu-a", "gpu-0").replace("gpu-b", "gpu-1").replace(
+        "/mnt/nvme/models", "/mnt/models"
+    ).replace("/mnt/array/models", "/mnt/models")
+
+
+def known_roles(profile: str) -> tuple[str, ...]:
+    return ("prefill", "decode") if profile in PAIRS else ("serve",)
