@@ -1,0 +1,1 @@
+"""What the plugin renders: Deployments, LeaderWorkerSets, pairs, and the same as scripts."""

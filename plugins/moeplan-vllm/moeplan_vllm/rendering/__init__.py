@@ -1,0 +1,1 @@
+"""What renderers of vLLM deployments share."""
