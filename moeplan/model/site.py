@@ -130,6 +130,7 @@ class SiteNetwork:
     rdma_devices: tuple[str, ...] | None = text(pattern=_DEVICE, max_length=128, many=True, absent=True)
     ucx_net_devices: str | None = text(max_length=1024, absent=True)
     mtu_bytes: int | None = integer(ge=68, le=65_536, absent=True)
+    rdma_library: str | None = text(pattern=_DIRECTORY, max_length=1024, absent=True)
 
 
 @attrs.frozen(kw_only=True)

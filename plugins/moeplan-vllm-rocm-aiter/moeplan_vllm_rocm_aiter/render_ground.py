@@ -12,7 +12,7 @@ from moeplan.errors import InputRefusedError, Issue, escape
 from moeplan.model.plan import Plan
 from moeplan_vllm_rocm_aiter.combos import combo, combos, not_rendered
 
-__all__ = ["Ground", "read_ground"]
+__all__ = ["LIBIONIC", "Ground", "read_ground"]
 
 LIBIONIC = "/usr/lib/x86_64-linux-gnu/libionic.so.1"
 """Source: Infera's disaggregated recipes, volume ``host-libionic``."""
@@ -120,7 +120,7 @@ def _pod(site: Mapping[str, Any], chosen: Mapping[str, Any], node: Mapping[str, 
         tolerations=tuple(site.get("tolerations", ())),
         pull_secrets=tuple(site.get("imagePullSecrets", ())),
         runtime_class=site.get("kubernetes", {}).get("runtimeClass"),
-        rdma_library=LIBIONIC if pair else None,
+        rdma_library=site.get("network", {}).get("rdmaLibrary", LIBIONIC) if pair else None,
     )
 
 

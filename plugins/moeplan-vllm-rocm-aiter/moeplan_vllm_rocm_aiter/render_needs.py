@@ -7,6 +7,7 @@ from typing import Any
 
 from moeplan.model.plugin import SiteNeed
 from moeplan_vllm_rocm_aiter.combos import combo, combos
+from moeplan_vllm_rocm_aiter.render_ground import LIBIONIC
 
 __all__ = ["needs_of"]
 
@@ -68,6 +69,13 @@ def _of_pairs(roles: tuple[str, ...]) -> tuple[SiteNeed, ...]:
             how="show_gids on the node",
             example="1",
             roles=roles,
+            required=False,
+        ),
+        SiteNeed(
+            key="network.rdmaLibrary",
+            title="The host's RDMA provider library, mounted into the pods: it has to fit the host's driver (R-PD-005)",
+            how="ls it on both nodes",
+            default=LIBIONIC,
             required=False,
         ),
     )

@@ -347,7 +347,7 @@ def test_what_the_site_knows_is_in_the_files() -> None:
         "tolerations": [{"key": "amd.com/gpu", "operator": "Exists"}],
         "imagePullSecrets": ["registry-login"],
         "kubernetes": {"runtimeClass": "amd"},
-        "network": {"gidIndex": 3},
+        "network": {"gidIndex": 3, "rdmaLibrary": "/opt/ionic/libionic.so.1"},
         "expectedReadySeconds": 6000,
     }
     profile = "opt/disaggregated-dspark"
@@ -369,6 +369,8 @@ def test_what_the_site_knows_is_in_the_files() -> None:
     assert spec["imagePullSecrets"] == [{"name": "registry-login"}]
     assert spec["runtimeClassName"] == "amd"
     assert spec["initContainers"][0]["image"] == images["overlay"]
+    library = {"name": "host-libionic", "hostPath": {"path": "/opt/ionic/libionic.so.1", "type": "File"}}
+    assert library in spec["volumes"]
     jobs = [one for one in objects_of(profile, **more) if one["kind"] == "Job"]
     assert len(jobs) == 4
     assert all(one["spec"]["template"]["spec"]["tolerations"] == more["tolerations"] for one in jobs)
