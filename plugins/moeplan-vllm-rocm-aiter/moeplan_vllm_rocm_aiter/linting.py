@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 from moeplan_infera.derived import DERIVED as INFERA_DERIVED
-from moeplan_infera.facts import RULES as INFERA_RULES
 from moeplan_infera.programs import infera_programs, infera_role
+from moeplan_infera.registered import RULES as INFERA_RULES
 from moeplan_vllm.arguments import argument_table
 from moeplan_vllm.facts import vllm_facts
 from moeplan_vllm.families import architecture

@@ -9,6 +9,7 @@ from typing import Any
 from moeplan.hooks.specs import hookimpl
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
+from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 from moeplan.model.rendering import LintRequest, Rendering
 
 MOEPLAN_API = 1
@@ -17,7 +18,7 @@ MOEPLAN_API = 1
 @hookimpl
 def moeplan_runtime() -> RuntimeInfo:
     """Say what this plugin is."""
-    from moeplan_vllm_rocm_aiter.facts import all_facts
+    from moeplan_vllm_rocm_aiter.facts import finding_rules
     from moeplan_vllm_rocm_aiter.profiles import profiles
 
     return RuntimeInfo(
@@ -26,7 +27,7 @@ def moeplan_runtime() -> RuntimeInfo:
         plugin="vllm-rocm-aiter",
         version=version("moeplan-vllm-rocm-aiter"),
         profiles=profiles(),
-        rules=all_facts().rules(),
+        rules=finding_rules(),
     )
 
 
@@ -68,3 +69,29 @@ def moeplan_render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
     from moeplan_vllm_rocm_aiter.render import render
 
     return render(plan, site)
+
+
+@hookimpl
+def moeplan_preflight() -> tuple[PreflightCheck, ...]:
+    """Say what an operator does before a deployment."""
+    from moeplan_infera.preflight import hooks as preflight
+
+    from moeplan_vllm_rocm_aiter.profiles import profiles
+
+    return preflight.checks([profile.id for profile in profiles()])
+
+
+@hookimpl
+def moeplan_importers() -> tuple[ImporterInfo, ...]:
+    """Say that the plugin reads Infera's preflight."""
+    from moeplan_infera.preflight import hooks as preflight
+
+    return preflight.importers()
+
+
+@hookimpl
+def moeplan_import(request: ImportRequest, site: Mapping[str, Any]) -> Imported:
+    """Read the hosts' files of Infera's preflight."""
+    from moeplan_infera.preflight import hooks as preflight
+
+    return preflight.import_files(request, site)
