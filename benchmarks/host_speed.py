@@ -1,6 +1,6 @@
 """How long plugins take to answer when each has a process of its own, beside the same plugins in the host's process.
 
-Run: ``python benchmarks/host_speed.py [--plugins 4] [--runs 20]``. Plugins are made that import the manifest toolkit,
+Run: ``python benchmarks/host_speed.py [--plugins 4] [--runs 20]``. Plugins are made that import what real ones do,
 declare 150 ids each and report two findings on a manifest. Measured is a fresh interpreter from its first line to the
 end of its plugins: nothing but the interpreter (``start``), finding plugins and asking what they are (``open``), and
 asking besides which manifests they own and for their findings (``lint``). The best of ``--runs`` is printed. Say on
@@ -16,10 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-TOOLKIT = "arguments,containers,environment,pod_templates,versions,yaml_positions"
 PLUGIN = """
 from moeplan.hooks.specs import hookimpl
-from moeplan.manifests import {toolkit}
+from moeplan.facts import judge, launches
 from moeplan.model.plugin import FactSource, FindingRule, PluginFinding, Profile, RuntimeInfo
 
 MOEPLAN_API = 1
@@ -57,10 +56,9 @@ sys.path.insert(0, sys.argv[1])
 deadline_ms = None if sys.argv[2] == "here" else 10_000
 if sys.argv[3] != "start":
     from moeplan.hooks.host import open_host
-    toolkit = ["moeplan.manifests." + name for name in sys.argv[5].split(",")]
     hooks = ["moeplan_lint"] if sys.argv[3] == "lint" else []
     names = sys.argv[4].split(",")
-    with open_host(names, deadline_ms, expects=hooks, preload=toolkit) as host:
+    with open_host(names, deadline_ms, expects=hooks) as host:
         assert len(host.plugins) == len(names), host.failures
         if sys.argv[3] == "lint":
             from moeplan.model.rendering import LintRequest, ManifestSource
@@ -76,7 +74,7 @@ def add_plugins(directory: Path, count: int) -> list[str]:
     names = [f"made-{number}" for number in range(count)]
     for name in names:
         module = name.replace("-", "_")
-        (directory / f"{module}.py").write_text(PLUGIN.format(name=name, toolkit=TOOLKIT), "utf-8")
+        (directory / f"{module}.py").write_text(PLUGIN.format(name=name), "utf-8")
         metadata = directory / f"{module}-1.0.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", "utf-8")
@@ -104,7 +102,7 @@ def main() -> None:
         names = ",".join(add_plugins(Path(made), args.plugins))
         for what in ("start", "open", "lint"):
             for where in ("here", "apart"):
-                took = best_ms([sys.executable, "-c", PROGRAM, made, where, what, names, TOOLKIT], args.runs)
+                took = best_ms([sys.executable, "-c", PROGRAM, made, where, what, names], args.runs)
                 print(f"{what:6} {where:6} {took:6.0f} ms")
 
 

@@ -42,10 +42,11 @@ def lint(
     Raises:
         InputError: a file is not readable, or no plugin fits ``runtime`` and ``profile``.
     """
-    from moeplan.hooks.host import open_host
+    from moeplan.hooks.host import start_plugins
 
+    started = start_plugins(plugins, expects=("moeplan_owns_manifest", "moeplan_lint"))
     sources = read_sources(files)
-    with open_host(plugins) as host:
+    with started.host() as host:
         return lint_sources(host, sources, site or {}, runtime, profile)
 
 
