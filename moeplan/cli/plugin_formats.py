@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,12 +31,19 @@ def add_format(actions: Actions[argparse.ArgumentParser], words: Sequence[str]) 
     from moeplan.hooks.host import open_host
     from moeplan.workflows.preflight import known_formats
 
-    with open_host(expects=["moeplan_importers"]) as host:
+    with open_host(_allowed(words), expects=["moeplan_importers"]) as host:
         formats = known_formats(host)
     if words[0] in formats:
         title = formats[words[0]][1].title
         description = f"Import {title}: one record of all hosts."
         add_format_arguments(add_action(actions, words[0], title, EXAMPLE, description))
+
+
+def _allowed(words: Sequence[str]) -> list[str] | None:
+    """Return the plugins that ``--plugin`` names, which are asked for before the words are parsed; None: all."""
+    named = [after for word, after in pairwise(words) if word == "--plugin"]
+    named += [word.removeprefix("--plugin=") for word in words if word.startswith("--plugin=")]
+    return named or None
 
 
 def add_format_arguments(action: argparse.ArgumentParser) -> None:

@@ -124,9 +124,17 @@ def test_every_id_that_is_reported_is_declared_with_sources() -> None:
 
 
 def test_checks_of_the_operator_have_what_a_guide_needs() -> None:
-    checks = hooks.checks()
+    checks = hooks.checks(["opt/aggregated", "opt/disaggregated"])
     assert [check.id for check in checks][:2] == ["operator", "free-accelerators"]
     assert len({check.id for check in checks}) == len(checks)
     for check in checks:
         assert check.commands
+        assert set(check.profiles) <= {"opt/aggregated", "opt/disaggregated"}
         assert all(attrs.astuple(source)[0] for source in check.sources)
+
+
+def test_checks_of_other_profiles_are_left_out() -> None:
+    names = {check.id for check in hooks.checks(["opt/aggregated"])}
+    assert "preflight-node" in names
+    assert not names & {"preflight-fleet", "registration-mode", "gpu-direct"}
+    assert {"preflight-fleet", "registration-mode"} <= {check.id for check in hooks.checks(["stock/disaggregated"])}

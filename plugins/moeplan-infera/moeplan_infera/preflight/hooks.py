@@ -14,16 +14,18 @@ A plugin writes::
 
     @hookimpl
     def moeplan_preflight() -> tuple[PreflightCheck, ...]:
-        return preflight.checks()
+        return preflight.checks(PROFILES)
 
 and adds ``preflight.rules()`` to the rules of ``moeplan_runtime``, which has ``SHARED_IDS`` among its facts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from typing import Any
+
+import attrs
 
 from moeplan.errors import InputRefusedError, Issue
 from moeplan.model.plugin import FindingRule
@@ -65,9 +67,22 @@ def rules() -> tuple[FindingRule, ...]:
     return preflight_facts().rules()
 
 
+def checks(profiles: Collection[str]) -> tuple[PreflightCheck, ...]:
+    """Return what an operator does before deploying one of these profiles, in the order in which it is done.
+
+    Args:
+        profiles: ids of the plugin's profiles; what is for other profiles alone is left out.
+    """
+    found = []
+    for check in _checks():
+        known = tuple(one for one in check.profiles if one in profiles)
+        if known or not check.profiles:
+            found.append(attrs.evolve(check, profiles=known))
+    return tuple(found)
+
+
 @cache
-def checks() -> tuple[PreflightCheck, ...]:
-    """Return what an operator does before deploying, in the order in which it is done."""
+def _checks() -> tuple[PreflightCheck, ...]:
     import json
     from importlib.resources import files
 
