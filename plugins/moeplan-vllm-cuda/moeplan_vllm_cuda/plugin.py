@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moeplan.hooks.specs import hookimpl
+from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
 from moeplan.model.rendering import LintRequest, Rendering
@@ -36,6 +37,14 @@ def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, .
     from moeplan_vllm_cuda.checking.check import check_plan
 
     return check_plan(plan, site)
+
+
+@hookimpl
+def moeplan_placement(plan: Plan, site: Mapping[str, Any]) -> Placement:
+    """Say where the plan puts tensors and KV cache."""
+    from moeplan_vllm_cuda.checking.check import place_plan
+
+    return place_plan(plan, site)
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 import pytest
-from moeplan_vllm_cuda.plugin import moeplan_check
+from moeplan_vllm_cuda.plugin import moeplan_check, moeplan_placement
 
 import moeplan
 from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
@@ -105,3 +105,13 @@ def test_a_draft_that_the_site_does_not_have() -> None:
 def test_a_site_of_nothing_is_checked_without_a_failure() -> None:
     for model, profile, devices in (("kimi-k3", "pd_cluster", 32), ("deepseek-v4-pro", "single_node_tp", 8)):
         moeplan_check(planned(model, profile, devices), {})
+
+
+def test_placement_has_the_figures_of_the_arguments_that_will_run() -> None:
+    plan = planned("kimi-k3", "multi_node_tep", 16, **{**K3, "concurrency": 4})
+    (role,) = moeplan_placement(plan, SITE).roles
+    assert (role.role, role.ranks) == ("serve", 16)
+    assert role.budget_bytes.value is not None
+    assert role.device_bytes.value is not None
+    assert role.budget_bytes.value * 100 == pytest.approx(role.device_bytes.value * 97, rel=1e-9)
+    assert moeplan_placement(planned("kimi-k3", None, 16), {}).roles[0].weight_bytes.value is None

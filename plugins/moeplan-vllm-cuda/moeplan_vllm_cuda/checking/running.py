@@ -28,7 +28,7 @@ from moeplan_vllm_cuda.rendering.sizes import Sizes, profile_data, sizes_of
 from moeplan_vllm_cuda.rendering.words import serve_words
 from moeplan_vllm_cuda.rules.registered import RULES
 
-__all__ = ["Running", "check_running", "running_of"]
+__all__ = ["Running", "check_running", "place_running", "running_of"]
 
 _OF_PLANS: tuple[str, ...] = ("C-DIV-", "C-MEM-", "C-MOE-", "C-ATT-", "C-K3-", "C-DS-", "C-GLM-", "C-OSS-", "C-QW-")
 _OF_PLANS += (
@@ -134,9 +134,14 @@ def _limits(plan: Plan, running: Running) -> Iterator[PluginFinding]:
             yield found("V-PLAN-003", "plan", "$.workload.concurrency", message)
 
 
-def _placed(plan: Plan, profile: str, running: Running) -> Iterator[PluginFinding]:
+def place_running(plan: Plan, running: Running) -> Mapping[str, Placed]:
+    """Return each role placed with the arguments that will run."""
     settings = {role: memory_settings(plan, options) for role, options in running.options.items()}
-    placed: Mapping[str, Placed] = place_roles(plan, running.sizes.layout, settings)
+    return place_roles(plan, running.sizes.layout, settings)
+
+
+def _placed(plan: Plan, profile: str, running: Running) -> Iterator[PluginFinding]:
+    placed = place_running(plan, running)
     short = set()
     for fact, issue in shortages(plan, placed):
         short.add(issue.message.partition(":")[0])
