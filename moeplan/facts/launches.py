@@ -109,8 +109,11 @@ class Subject:
 
     @cached_property
     def model(self) -> Mapping[str, Any] | None:
-        """Return the architecture values of that model, None where it is not known."""
-        return None if self.model_reference is None else self.scene.knowledge.model(self.model_reference)
+        """Return the architecture values of that model, None where it is not known.
+
+        A placeholder that names a model (``<DeepSeek-R1>``) counts as its name.
+        """
+        return None if self.model_reference is None else self.scene.knowledge.model(self.model_reference.strip("<>"))
 
     @cached_property
     def open_ended(self) -> bool:
