@@ -10,7 +10,7 @@ from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
 from moeplan.model.rendering import LintRequest, Rendering
-from moeplan_vllm_cuda.knowledge import NAME, cuda_facts, knowledge, owns
+from moeplan_vllm_cuda.naming import NAME, ORIGIN, PACKAGE, owns
 from moeplan_vllm_cuda.profiles import cuda_profiles
 
 MOEPLAN_API = 1
@@ -21,13 +21,17 @@ def moeplan_runtime() -> RuntimeInfo:
     """Say what the plugin is."""
     from importlib.metadata import version
 
+    from moeplan_vllm.facts import ORIGIN as VLLM_ORIGIN
+    from moeplan_vllm.facts import PACKAGE as VLLM_PACKAGE
+    from moeplan_vllm.facts import rules_of
+
     return RuntimeInfo(
         engine="vllm",
         vendor="nvidia",
         plugin=NAME,
         version=version("moeplan-vllm-cuda"),
         profiles=cuda_profiles(),
-        rules=cuda_facts().rules(),
+        rules=(*rules_of(PACKAGE, ORIGIN), *rules_of(VLLM_PACKAGE, VLLM_ORIGIN)),
     )
 
 
@@ -58,6 +62,7 @@ def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginF
     """Hold manifests and scripts against the facts."""
     from moeplan.facts.judge import judge
     from moeplan.facts.launches import read_scene
+    from moeplan_vllm_cuda.knowledge import cuda_facts, knowledge
     from moeplan_vllm_cuda.rules.registered import RULES
 
     scene = read_scene(request.sources, knowledge(), site, request.profile)
@@ -67,6 +72,8 @@ def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginF
 @hookimpl
 def moeplan_log_signatures() -> tuple[LogSignature, ...]:
     """Say which log lines mean what."""
+    from moeplan_vllm_cuda.knowledge import cuda_facts
+
     return cuda_facts().log_signatures()
 
 

@@ -1,4 +1,4 @@
-"""The plugin's profiles with their statuses, what each needs of a site, and which one a scene is."""
+"""The plugin's profiles with their statuses, and what each needs of a site."""
 
 from __future__ import annotations
 
@@ -6,16 +6,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from moeplan_vllm.rules.derived import is_paired
-from moeplan_vllm.rules.placing import is_multi_node
-from moeplan_vllm.rules.reading import count, flag
-
-from moeplan.facts.launches import Scene, Subject
 from moeplan.model.plugin import FactSource, Profile, SiteNeed
 from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.recipes import recipe_source
 
-__all__ = ["cuda_profiles", "known_status", "profile_of"]
+__all__ = ["cuda_profiles", "known_status"]
 
 _NAMESPACE = SiteNeed(
     key="namespace",
@@ -76,32 +71,3 @@ def known_status(profile: str, family: str | None, gpu: str | None) -> Mapping[s
         if row["profile"] == profile and row["family"] == family and (not row["gpus"] or gpu in row["gpus"]):
             return dict(row)
     return None
-
-
-def profile_of(scene: Scene) -> str | None:
-    """Return the profile that a scene's engines are, or None where they differ or are none of them."""
-    found = {_profile(one) for one in scene.engines()}
-    return found.pop() if len(found) == 1 else None
-
-
-def _profile(subject: Subject) -> str | None:
-    if is_paired(subject):
-        return "pd_cluster"
-    several = is_multi_node(subject)
-    if several is None or is_paired(subject) is None:
-        return None
-    if not several:
-        return f"single_node_{_split(subject)}"
-    stages, data = count(subject, "--pipeline-parallel-size", 1), count(subject, "--data-parallel-size", 1)
-    if stages is not None and stages > 1:
-        return "multi_node_tp_pp"
-    if data is not None and data > 1 and not flag(subject, "--enable-expert-parallel"):
-        return "multi_node_tp_dp"
-    return f"multi_node_{_split(subject)}"
-
-
-def _split(subject: Subject) -> str:
-    data = count(subject, "--data-parallel-size", 1)
-    if not flag(subject, "--enable-expert-parallel"):
-        return "tp"
-    return "dep" if data is not None and data > 1 else "tep"

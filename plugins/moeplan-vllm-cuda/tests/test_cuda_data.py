@@ -78,6 +78,7 @@ def test_the_plugin_declares_every_id_it_may_report() -> None:
     info = moeplan_runtime()
     assert (info.engine, info.vendor, info.plugin) == ("vllm", "nvidia", "vllm-cuda")
     origins = {rule.id: rule.origin for rule in info.rules}
+    assert origins == {fact.id: cuda_facts().origin_of(fact.id) for fact in cuda_facts().facts}
     assert origins["C-DIV-001"] == "moeplan-vllm"
     assert origins["C-K3-002"] == "moeplan-vllm-cuda"
 
