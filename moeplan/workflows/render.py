@@ -29,7 +29,7 @@ def render(plan: Plan, site: Site, host: Host | None = None, *, accept: Collecti
         plan: the plan, form 1.1.0.
         site: the site; it names runtime and profile.
         host: the plugins to choose from; None opens those that are installed.
-        accept: ids of profiles that are rendered although they are reported failing.
+        accept: ids of profiles that are rendered although they are reported failing, in general or for the plan.
 
     Raises:
         InputError: no plugin fits, the site lacks a value that the profile needs, or the profile is reported failing
@@ -64,13 +64,14 @@ def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> Rend
     missing = tuple(_missing(profile, values))
     if missing:
         raise InputError(*missing, source="site")
+    values = _with_accepted(values, accept)
     answers = [host.render(plan, values, (chosen.plugin.name,)).only() for _ in range(2)]
     if answers[0] != answers[1]:
         where = f"plugin {chosen.plugin.name}"
         raise PluginError(Issue(where, "not_deterministic", "moeplan_render answers the same question in two ways"))
     name = f"{chosen.plugin.name}@{chosen.plugin.version}"
-    accepted = (profile.id,) if profile.status == "reported_failing" else ()
-    made = assemble(plan, site, answers[0].value, RenderedWith(name, chosen.plugin.info.engine, profile, accepted))
+    made_with = RenderedWith(name, chosen.plugin.info.engine, profile, tuple(sorted(set(accept))))
+    made = assemble(plan, site, answers[0].value, made_with)
     _check_images(plan, made)
     return made
 
@@ -95,6 +96,12 @@ def _select(site: Site, host: Host) -> tuple[Selection, Profile]:
     chosen = select_plugin(host.plugins, site.runtime, profile=site.profile)
     assert chosen.profile is not None
     return chosen, chosen.profile
+
+
+def _with_accepted(values: dict[str, Any], accept: Collection[str]) -> dict[str, Any]:
+    """Return the site as the plugin sees it: an accepted profile is acknowledged; it may fail with this model only."""
+    told = [{"id": one, "reason": "accepted on the command line"} for one in sorted(set(accept))]
+    return values | {"acknowledged": [*values.get("acknowledged", ()), *told]} if told else values
 
 
 def _check_status(profile: Profile, accept: Collection[str]) -> None:

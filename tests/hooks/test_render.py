@@ -213,6 +213,20 @@ def test_a_failing_profile_is_refused_until_it_is_accepted(
     assert run(made, "--accept", "bad/two") == 2
 
 
+def test_the_plugin_is_told_what_is_accepted(made: Path, installed: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = (
+        "known = [one['id'] for one in site.get('acknowledged', ())]",
+        "if known != ['one']:",
+        "    raise InputRefusedError(Issue('$.deployment.profile', 'fails', f'fails with this model: {known}'))",
+        "return rendering(site)",
+    )
+    add(installed, "from moeplan.errors import *\n" + hook("moeplan_render(plan, site)", *lines))
+    assert run(made) == 2
+    assert "fails with this model: []" in capsys.readouterr().err
+    assert run(made, "--accept", "one", "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["accepted"] == ["one"]
+
+
 @pytest.mark.parametrize(
     ("lines", "code"),
     [
