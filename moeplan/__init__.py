@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from moeplan.site.reading import load_site, parse_partial_site, site_values
     from moeplan.wire.documents import dump_document, identify, load_document
     from moeplan.workflows.diagnose import known_signatures
+    from moeplan.workflows.preflight import PreflightReport, preflight
     from moeplan.workflows.render import render
     from moeplan.workflows.site import init_site
 
@@ -52,6 +53,7 @@ __all__ = [
     "Plan",
     "PluginError",
     "Policy",
+    "PreflightReport",
     "Registry",
     "RunManifest",
     "Scenario",
@@ -78,6 +80,7 @@ __all__ = [
     "merge_probes",
     "parse_partial_site",
     "plan",
+    "preflight",
     "probe_cluster",
     "probe_here",
     "render",
@@ -95,6 +98,7 @@ _ROOMS = {
     "ManifestSet": "model.manifest_set",
     "Plan": "model.plan",
     "Policy": "model.policy",
+    "PreflightReport": "workflows.preflight",
     "Registry": "model.registry",
     "RunManifest": "model.evidence",
     "Scenario": "model.plan",
@@ -118,6 +122,7 @@ _ROOMS = {
     "merge_probes": "site.merging",
     "parse_partial_site": "site.reading",
     "plan": "planning.builder",
+    "preflight": "workflows.preflight",
     "probe_cluster": "site.probing",
     "probe_here": "site.probing",
     "render": "workflows.render",
