@@ -1,6 +1,7 @@
 """The operator's steps: what has to be there, in which order things are applied, and what proves that they work.
 
 The words are in ``render_guide.json``, the commands are made here.
+Infera's own preflight checks are among the first steps.
 Source: Infera's recipe page for Kimi-K3 (optimized build), sections 1 to 5; its manual; facts R-RES, R-OPR, R-PH,
 R-TIME, R-PD and R-SMK.
 """
@@ -8,12 +9,15 @@ R-TIME, R-PD and R-SMK.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from moeplan_infera.preflight.hooks import checks
+from moeplan_infera.rendering import PodGround
 from moeplan_infera.rendering_probes import PROBE_SECONDS
 
 from moeplan.model.plan import Plan
@@ -26,6 +30,9 @@ __all__ = ["write_steps"]
 _OPERATOR = "oci://docker.io/rocm/infera-operator"
 _LOCAL_PORT = 18000
 """Unusual on purpose: where a port is taken the forward dies, and curl says nothing."""
+_CHECKS = ("disk-space", "preflight-node", "preflight-fleet", "registration-mode")
+_WORDS_TO_FILL = re.compile(r"\b(?:NODES?|MODEL_DIRECTORY|IMAGE|DUMP)\b")
+"""What stands in the commands of Infera's checks for something that only the site knows."""
 _COUNT_DEVICES = (
     "import ctypes; lib = ctypes.CDLL('libibverbs.so.1'); lib.ibv_get_device_list.restype = ctypes.c_void_p; "
     "n = ctypes.c_int(); lib.ibv_get_device_list(ctypes.byref(n)); print(n.value)"
@@ -72,7 +79,35 @@ def _before(plan: Plan, ground: Ground) -> Iterator[GuideStep]:
             "draft", *_downloads(get, ground, ground.draft), draft=ground.draft, draftDigest=_draft_digest(plan)
         )
     if ground.is_pair:
-        yield _step("fabric", "python -m infera.tools.preflight --dump-path output/preflight    # on each node")
+        yield _step("fabric")
+    yield from _preflight(ground)
+
+
+def _preflight(ground: Ground) -> Iterator[GuideStep]:
+    """Yield Infera's own checks of this profile that no other step covers, with the site's values in their commands."""
+    for check in checks([ground.profile]):
+        if check.id in _CHECKS and ground.profile in (check.profiles or (ground.profile,)):
+            told = ". ".join(one for one in check.how.split(". ") if not _WORDS_TO_FILL.search(one)).rstrip(".")
+            statement = f"{told}. In order: {check.proof}" if told else f"In order: {check.proof}"
+            commands = dict.fromkeys(
+                _with_values(line, pod, ground) for line in check.commands for pod in _pods(ground)
+            )
+            yield GuideStep("prerequisite", check.title, statement, tuple(commands), check.deadline_seconds)
+
+
+def _pods(ground: Ground) -> Iterator[PodGround]:
+    return iter(ground.workers.values())
+
+
+def _with_values(command: str, pod: PodGround, ground: Ground) -> str:
+    values = {
+        "NODE": pod.node,
+        "NODES": ",".join(one.node for one in _pods(ground)),
+        "MODEL_DIRECTORY": shlex.quote(pod.model_directory),
+        "IMAGE": pod.image,
+        "DUMP": "/var/tmp/moeplan-preflight",
+    }
+    return _WORDS_TO_FILL.sub(lambda found: values[found[0]], command)
 
 
 def _downloads(get: str, ground: Ground, name: str) -> Iterator[str]:
