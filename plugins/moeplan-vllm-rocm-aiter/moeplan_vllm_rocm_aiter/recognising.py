@@ -30,7 +30,8 @@ _OTHER = re.compile(r"nvidia\.com/gpu|--gpus[= ]|\bNVIDIA_|\bCUDA_VISIBLE_DEVICE
 def profile_of(scene: Scene) -> str | None:
     """Return the combination that a scene is; None for other models and images, of which nothing is said.
 
-    Images decide the family; roles, draft and kvd the rest.
+    Images decide the family; roles, draft and kvd the rest. The stock image without Infera is no recipe: it is vLLM's
+    own, with arguments of one's own.
     """
     engines = [one for one in scene.engines() if _is_kimi(one)]
     if not engines:
@@ -69,7 +70,7 @@ def _family(engine: Subject) -> str | None:
     if digest == OPTIMIZED or name == "kimi-k3-dspark":
         return "opt"
     if digest == STOCK or name == "vllm-openai-rocm":
-        return "stock"
+        return "stock" if engine.program is not None and engine.program.name.startswith("infera.") else None
     if any(_look(engine, f"environment {switch}").state != "absent" for switch in _SWITCHES):
         return "opt"
     return None

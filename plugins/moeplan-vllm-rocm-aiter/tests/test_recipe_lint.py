@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from moeplan_vllm_rocm_aiter.linting import lint
-from recipe_manifests import FACTS, SHARED, Recipe, faults, handed, lint_documents, repaired, told
+from recipe_manifests import FACTS, SHARED, SITE, Recipe, faults, handed, lint_documents, repaired, told
 
 from moeplan.manifests.yaml_positions import load_manifests
 from moeplan.model.rendering import LintRequest, ManifestSource
@@ -103,3 +105,81 @@ def test_another_model_is_not_held_against_the_recipes() -> None:
     recipe.flags("worker").pop("--kv-cache-dtype")
     recipe.env("worker").pop("INFERA_ENGINE_READY_TIMEOUT")
     assert faults(recipe.lint()) == set()
+
+
+def _as_script(recipe: Recipe) -> list[dict[str, Any]]:
+    documents = recipe.documents()
+    main = documents[-1]["spec"]["services"]["worker"]["extraPodSpec"]["containers"][0]
+    main["command"], main["args"] = ["sh", "-c"], ["exec " + shlex.join(main["command"])]
+    return documents
+
+
+def _with_args(recipe: Recipe) -> list[dict[str, Any]]:
+    documents = recipe.documents()
+    main = documents[-1]["spec"]["services"]["worker"]["extraPodSpec"]["containers"][0]
+    words = main["command"]
+    main["command"], main["args"] = words[:4], words[4:]
+    return documents
+
+
+def _joined(recipe: Recipe) -> list[dict[str, Any]]:
+    flags = recipe.flags("worker")
+    for name in [name for name, value in flags.items() if isinstance(value, str)]:
+        flags[f"{name.replace('-', '_').replace('__', '--', 1)}={flags.pop(name)}"] = True
+    return recipe.documents()
+
+
+@pytest.mark.parametrize("form", [_as_script, _with_args, _joined])
+def test_other_forms_of_the_same_command(form: Callable[[Recipe], list[dict[str, Any]]]) -> None:
+    recipe = repaired("opt/aggregated-dspark")
+    assert faults(lint_documents(form(recipe), None, SITE)) == set()
+    recipe = repaired("opt/aggregated-dspark")
+    recipe.flags("worker")["--gpu-memory-utilization"] = "0.95"
+    assert faults(lint_documents(form(recipe), None, SITE)) == {"R-ARG-002"}
+
+
+def test_one_file_each_or_a_list_as_kubectl_gets_it() -> None:
+    recipe = repaired("stock/aggregated-kvd")
+    listed = {"apiVersion": "v1", "kind": "List", "items": recipe.documents()}
+    assert faults(lint_documents([listed])) == set()
+    recipe.others[0]["spec"]["resources"]["requests"]["storage"] = "64Gi"
+    listed = {"apiVersion": "v1", "kind": "List", "items": recipe.documents()}
+    assert faults(lint_documents([listed])) == {"R-RES-008"}
+
+
+def _script(text: str, **site: Any) -> dict[str, str]:
+    found = lint(LintRequest((ManifestSource("-", text, None),), None), site)
+    return {one.id: one.severity for one in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "site", "fact", "severity"),
+    [
+        # public reports: REP-028, REP-086, REP-084, REP-123, REP-114
+        ("VLLM_ROCM_USE_AITER=1 vllm serve DeepSeek-R1-MXFP4 --tensor-parallel-size 4", "mi355x", "R-CHO-010", "info"),
+        ("vllm serve /m/Kimi-K2.7-Code --tensor-parallel-size 8", "mi308x", "R-CHO-010", "error"),
+        (
+            "vllm serve zai-org/GLM-5.3-Flash-FP8 --tensor-parallel-size 8 --max-num-batched-tokens 16384",
+            *("mi350x", "R-LOG-010", "warning"),
+        ),
+        ("vllm serve m --gpu-memory-utilization 0.90", "mi355x", "R-RES-005", "info"),
+        ("docker run --device /dev/kfd vllm/vllm-openai-rocm:v0.27.1 bash serve.sh", "mi355x", "R-IMG-008", "warning"),
+        ("VLLM_ROCM_USE_AITER_FP4BMM=1 vllm serve amd/Llama-3.3-70B", "mi300x", "R-CHO-009", "error"),
+    ],
+)
+def test_launch_scripts(text: str, site: str, fact: str, severity: str) -> None:
+    assert _script(text, hardware=site)[fact] == severity
+
+
+@pytest.mark.parametrize(
+    ("text", "site"),
+    [
+        ("VLLM_ROCM_USE_AITER=1 vllm serve deepseek-ai/DeepSeek-R1 --tensor-parallel-size 8", "mi300x"),
+        ("vllm serve moonshotai/Kimi-K2.7-Code --tensor-parallel-size 4", "mi355x"),
+        ("vllm serve zai-org/GLM-5.3-Flash-FP8 --tensor-parallel-size 8 --max-num-batched-tokens 8192", "mi350x"),
+    ],
+)
+def test_launch_scripts_that_are_right(text: str, site: str) -> None:
+    own = {fact: severity for fact, severity in _script(text, hardware=site).items() if fact.startswith("R-")}
+    assert "error" not in own.values()
+    assert "warning" not in own.values() or own.get("R-CHO-009") == "warning"
