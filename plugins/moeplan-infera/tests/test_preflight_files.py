@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -138,3 +140,9 @@ def test_checks_of_other_profiles_are_left_out() -> None:
     assert "preflight-node" in names
     assert not names & {"preflight-fleet", "registration-mode", "gpu-direct"}
     assert {"preflight-fleet", "registration-mode"} <= {check.id for check in hooks.checks(["stock/disaggregated"])}
+
+
+def test_every_id_is_on_the_page_with_its_severity_and_title() -> None:
+    page = Path(__file__).resolve().parents[3] / "docs" / "preflight.md"
+    told = re.findall(r"^\| `(PRE-[A-Z-]+)` \| (\w+) \| (.*) \|$", page.read_text("utf-8"), re.MULTILINE)
+    assert told == [(fact.id, fact.severity, fact.title) for fact in preflight_facts().facts]
