@@ -21,9 +21,18 @@ from moeplan_vllm_cuda.rendering.placing import place_roles, shortages
 from moeplan_vllm_cuda.rendering.sizes import Sizes, profile_data, sizes_of
 from moeplan_vllm_cuda.rendering.words import MODELS
 
-__all__ = ["Asked", "read_asked", "role_options"]
+__all__ = ["Against", "Asked", "is_accepted", "read_asked", "role_options"]
 
 _UNSUPPORTED = "unsupported"
+
+
+@attrs.frozen
+class Against:
+    """What speaks against a rendering, under its fact; ``permitted`` where a recipe says that it runs all the same."""
+
+    fact: str
+    issue: Issue
+    permitted: bool = False
 
 
 @attrs.frozen(kw_only=True)
@@ -35,6 +44,7 @@ class Asked:
         balance: ``hybrid`` where each node of an engine has its own front end.
         options: of each role.
         placed: of each role.
+        against: what speaks against it and is rendered nevertheless.
     """
 
     plan: Plan
@@ -46,6 +56,7 @@ class Asked:
     ground: Ground
     options: Mapping[str, Options]
     placed: Mapping[str, Placed]
+    against: tuple[Against, ...]
 
     @property
     def paired(self) -> bool:
@@ -99,8 +110,8 @@ def read_asked(plan: Plan, site: Mapping[str, Any]) -> Asked:
     ground = read_ground(site, roles, sizes, draft=draft)
     options = role_options(plan, gpu, sizes, roles, ground.draft, ground.ready_seconds)
     placed = place_roles(plan, sizes.layout, {role: memory_settings(plan, one) for role, one in options.items()})
-    against = (*_known_against(plan, profile, gpu), *shortages(plan, placed))
-    refused = tuple(issue for fact, issue in against if fact not in ground.acknowledged)
+    against = tuple(_against(plan, profile, gpu, placed))
+    refused = tuple(one.issue for one in against if not (one.permitted or is_accepted(one.fact, profile, ground)))
     if refused:
         raise InputRefusedError(*refused, source="plan")
     return Asked(
@@ -113,6 +124,7 @@ def read_asked(plan: Plan, site: Mapping[str, Any]) -> Asked:
         ground=ground,
         options=options,
         placed=placed,
+        against=against,
     )
 
 
@@ -141,18 +153,31 @@ def _disagreements(plan: Plan, site: Mapping[str, Any]) -> Iterator[Issue]:
         yield Issue("$.acceleratorsPerNode", "site_differs", told, expected, str(per_node))
 
 
-def _known_against(plan: Plan, profile: str, gpu: Gpu) -> Iterator[tuple[str, Issue]]:
-    """Yield, under its fact, what is known to fail of this model on this GPU in this profile."""
+def is_accepted(fact: str, profile: str, ground: Ground) -> bool:
+    """Return whether the site acknowledges a fact, or the profile as a whole."""
+    return not ground.acknowledged.isdisjoint((fact, profile))
+
+
+def _against(plan: Plan, profile: str, gpu: Gpu, placed: Mapping[str, Placed]) -> Iterator[Against]:
+    """Yield what is known to fail of this model on this GPU in this profile, and what there is no room for."""
     repository = plan.artifact.repository
     known = known_status(profile, family_of(repository), gpu.id)
-    if known is not None and known["status"] == "reported_failing":
-        fact = known["fact"]
-        step = f"choose another profile, or acknowledge {fact} in the site with the reason"
-        yield (
-            fact,
-            Issue("$.deployment.profile", fact, f"{profile} is reported failing: {known['statement']}", next=step),
-        )
+    failing = known is not None and known["status"] == "reported_failing"
+    if known is not None and failing:
+        told = f"{profile} is reported failing: {known['statement']}"
+        yield Against(known["fact"], _refusal("$.deployment.profile", known["fact"], told, profile))
     recipe = find_recipe(repository)
-    if recipe is not None and recipe.hardware and recipe.hardware.get(gpu.id) == _UNSUPPORTED:
+    if recipe is not None and recipe.hardware.get(gpu.id) == _UNSUPPORTED:
         told = f"the recipe of {repository} calls {gpu.id} unsupported"
-        yield "C-MEM-001", Issue("$.target.hardwareId", "unsupported_hardware", told, "a GPU that the recipe supports")
+        yield Against("V-PLAN-006", _refusal("$.target.hardwareId", "V-PLAN-006", told, profile))
+    for fact, issue in shortages(plan, placed):
+        if known is not None and not failing:
+            told = f"{issue.message}; against that, {known['statement']}"
+            yield Against(fact, attrs.evolve(issue, message=told), permitted=True)
+        else:
+            yield Against(fact, issue)
+
+
+def _refusal(path: str, fact: str, told: str, profile: str) -> Issue:
+    step = f"choose another profile; or accept it with --accept {profile}, or acknowledge {fact} in the site"
+    return Issue(path, fact, told, next=step)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from moeplan.model.rendering import GuideStep
-from moeplan_vllm_cuda.rendering.asked import Asked
+from moeplan_vllm_cuda.rendering.asked import Against, Asked
+from moeplan_vllm_cuda.rendering.objects import PROGRESS_BEYOND
 from moeplan_vllm_cuda.rendering.options import draft_repository
 from moeplan_vllm_cuda.rendering.placing import statement
 from moeplan_vllm_cuda.rendering.workloads import PROBE_SECONDS, driver_branch
@@ -18,15 +19,24 @@ _SMOKE_TOKENS = 1024
 _APPLY_SECONDS = 60
 
 
-def guide_steps(asked: Asked) -> tuple[GuideStep, ...]:
-    """Return the steps in the order in which they are done."""
+def guide_steps(asked: Asked, findings: Sequence[Against] = ()) -> tuple[GuideStep, ...]:
+    """Return the steps in the order in which they are done; ``findings`` of the facts were accepted."""
     return (
+        *_accepted(asked, findings),
         *_prerequisites(asked),
         *_deployment(asked),
         _without_kubernetes(asked),
         *_smoke(asked),
         *_proofs(asked),
     )
+
+
+def _accepted(asked: Asked, findings: Sequence[Against]) -> Iterator[GuideStep]:
+    """Yield what speaks against the deployment, where there is something: it is read first."""
+    lines = [f"- {one.fact}: {one.issue.message}" for one in (*asked.against, *findings)]
+    if lines:
+        told = "It is rendered nevertheless, because it was accepted or because a recipe says that it runs:"
+        yield GuideStep("prerequisite", "Know what speaks against it", "\n".join((told, *dict.fromkeys(lines))))
 
 
 def _prerequisites(asked: Asked) -> Iterator[GuideStep]:
@@ -76,6 +86,13 @@ def _downloads(asked: Asked) -> Iterator[GuideStep]:
         "The engine is offline and fetches nothing."
     )
     yield GuideStep("prerequisite", "The checkpoint on each node", told, tuple(commands))
+    for _, host in ground.every_host() if ground.draft is not None else ():
+        told = (
+            f"Its root must be {asked.plan.deployment.draft_checkpoint_root}, which the plan names and evidence binds."
+        )
+        draft = shlex.quote(f"{host.model_directory.rstrip('/')}/{ground.draft}")
+        command = f"moeplan checkpoint digest {draft} --json | jq -r .root"
+        yield GuideStep("prerequisite", f"The draft's digest on {host.name}", told, (command,))
 
 
 def _cluster(asked: Asked) -> Iterator[GuideStep]:
@@ -90,6 +107,7 @@ def _cluster(asked: Asked) -> Iterator[GuideStep]:
 
 def _deployment(asked: Asked) -> Iterator[GuideStep]:
     where, startup = asked.ground.namespace, asked.startup_seconds
+    deadline = startup + PROGRESS_BEYOND
     selector = ",".join(f"{key}={value}" for key, value in asked.labels("probe").items())
     apply = ("kubectl apply -f 10-namespace.yaml",)
     yield GuideStep("deploy", "The namespace", "All other objects lie in it.", apply, _APPLY_SECONDS)
@@ -108,13 +126,12 @@ def _deployment(asked: Asked) -> Iterator[GuideStep]:
     for number, role in enumerate(asked.options):
         kind = "leaderworkerset" if asked.sizes.nodes > 1 else "deployment"
         name, file = asked.workload_name(role), f"3{number}-{role}.yaml"
-        done = "jsonpath={.status.readyReplicas}=1" if kind == "leaderworkerset" else "condition=Available"
         start = (
             f"kubectl apply -f {file}",
-            f"kubectl -n {where} wait --for={done} {kind}/{name} --timeout={startup}s",
+            f"kubectl -n {where} wait --for=condition=Available {kind}/{name} --timeout={deadline}s",
         )
         told = f"The engine gives up after {asked.timeout_seconds} s and says so; the startup probe after {startup} s."
-        yield GuideStep("deploy", f"Start {role}", told, start, startup)
+        yield GuideStep("deploy", f"Start {role}", told, start, deadline)
     if asked.paired:
         wait = f"kubectl -n {where} wait --for=condition=Available deployment/{asked.name}-router --timeout=300s"
         told = "It takes requests only when both roles answer."

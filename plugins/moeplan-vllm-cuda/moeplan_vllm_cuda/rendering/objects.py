@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["deployment", "job", "leader_worker_set", "namespace", "service"]
+__all__ = ["PROGRESS_BEYOND", "deployment", "job", "leader_worker_set", "namespace", "service"]
 
-_PROGRESS_BEYOND = 600
+PROGRESS_BEYOND = 600
 """Seconds beyond the startup probe's budget after which a Deployment counts as stuck: pulling the image is in it."""
 
 
@@ -29,7 +29,7 @@ def deployment(
         "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
         "spec": {
             "replicas": 1,
-            "progressDeadlineSeconds": startup_seconds + _PROGRESS_BEYOND,
+            "progressDeadlineSeconds": startup_seconds + PROGRESS_BEYOND,
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": dict(labels)},
             "template": {"metadata": {"labels": dict(labels)}, "spec": dict(spec)},

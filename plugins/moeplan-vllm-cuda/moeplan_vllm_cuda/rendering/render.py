@@ -9,7 +9,7 @@ from moeplan.errors import InputRefusedError, Issue, escape
 from moeplan.manifests.write import dump_documents
 from moeplan.model.plan import Plan
 from moeplan.model.rendering import LintRequest, ManifestSource, RenderedFile, Rendering
-from moeplan_vllm_cuda.rendering.asked import Asked, read_asked
+from moeplan_vllm_cuda.rendering.asked import Against, Asked, is_accepted, read_asked
 from moeplan_vllm_cuda.rendering.guide import guide_steps
 from moeplan_vllm_cuda.rendering.objects import namespace
 from moeplan_vllm_cuda.rendering.scripts import scripts
@@ -32,10 +32,11 @@ def render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
     asked = read_asked(plan, site)
     manifests = tuple(_manifests(asked))
     found = (*manifests, *scripts(asked))
-    issues = tuple(_findings(found, site, asked))
-    if issues:
-        raise InputRefusedError(*issues)
-    return Rendering(found, guide_steps(asked))
+    findings = tuple(_findings(found, site, asked))
+    refused = tuple(one.issue for one in findings if not is_accepted(one.fact, asked.profile, asked.ground))
+    if refused:
+        raise InputRefusedError(*refused)
+    return Rendering(found, guide_steps(asked, findings))
 
 
 def _manifests(asked: Asked) -> Iterator[RenderedFile]:
@@ -52,7 +53,7 @@ def _file(name: str, objects: Sequence[dict[str, Any]]) -> RenderedFile:
     return RenderedFile(name, "manifest", dump_documents(objects))
 
 
-def _findings(files: Sequence[RenderedFile], site: Mapping[str, Any], asked: Asked) -> Iterator[Issue]:
+def _findings(files: Sequence[RenderedFile], site: Mapping[str, Any], asked: Asked) -> Iterator[Against]:
     """Yield what the facts find wrong in the engines' manifests; each of their scripts says the same."""
     from moeplan.facts.judge import judge
     from moeplan.facts.launches import read_scene
@@ -64,10 +65,9 @@ def _findings(files: Sequence[RenderedFile], site: Mapping[str, Any], asked: Ask
     scene = read_scene(request.sources, knowledge(), site, request.profile)
     seen: set[tuple[str, str]] = set()
     for finding in judge(scene, cuda_facts(), RULES):
-        if finding.severity == "info" or finding.id in asked.ground.acknowledged:
-            continue
-        if (finding.id, finding.message) not in seen:
+        if finding.severity != "info" and (finding.id, finding.message) not in seen:
             seen.add((finding.id, finding.message))
             where = f"{finding.file}: {finding.path}"
             step = f"{finding.remedy} Or acknowledge {finding.id} in the site with the reason."
-            yield Issue(where, finding.id, escape(f"{finding.message}: {finding.consequence}", 600), next=step)
+            told = escape(f"{finding.message}: {finding.consequence}", 600)
+            yield Against(finding.id, Issue(where, finding.id, told, next=step))
