@@ -57,6 +57,8 @@ def _by_recipe() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _recipe_row(repository: str) -> Mapping[str, Any]:
+    if repository in _by_recipe():
+        return _by_recipe()[repository]
     found = find_variant(repository)
     return {} if found is None else _by_recipe().get(found[0].model, {})
 

@@ -1,0 +1,25 @@
+#!/bin/sh
+# serve on gpu-2
+set -eu
+export HF_HUB_OFFLINE=1
+export VLLM_ENGINE_READY_TIMEOUT_S=1920
+export VLLM_HOST_IP=192.0.2.2
+export GLOO_SOCKET_IFNAME=ens1
+export NCCL_SOCKET_IFNAME=ens1
+export NCCL_IB_HCA==mlx5_0,mlx5_1
+export NCCL_IB_GID_INDEX=3
+exec vllm serve /mnt/array/models/Qwen3-30B-A3B \
+  --served-model-name qwen3-30b-a3b \
+  --port 8000 \
+  --tensor-parallel-size 1 \
+  --data-parallel-size 24 \
+  --enable-expert-parallel \
+  --data-parallel-size-local 8 \
+  --data-parallel-address 192.0.2.1 \
+  --data-parallel-rpc-port 13345 \
+  --data-parallel-start-rank 8 \
+  --data-parallel-hybrid-lb \
+  --gpu-memory-utilization 0.90 \
+  --max-num-batched-tokens 8192 \
+  --max-model-len 8192 \
+  --max-num-seqs 8

@@ -1,0 +1,28 @@
+#!/bin/sh
+# serve on gpu-1
+set -eu
+export HF_HUB_OFFLINE=1
+export VLLM_ENGINE_READY_TIMEOUT_S=3600
+export VLLM_HOST_IP=192.0.2.1
+export GLOO_SOCKET_IFNAME=ens1
+export NCCL_SOCKET_IFNAME=ens1
+export NCCL_IB_HCA==mlx5_0,mlx5_1
+export NCCL_IB_GID_INDEX=3
+exec vllm serve /mnt/nvme/models/GLM-5.2 \
+  --served-model-name glm-5-2 \
+  --port 8000 \
+  --tensor-parallel-size 1 \
+  --data-parallel-size 16 \
+  --enable-expert-parallel \
+  --data-parallel-size-local 8 \
+  --data-parallel-address 192.0.2.1 \
+  --data-parallel-rpc-port 13345 \
+  --data-parallel-hybrid-lb \
+  --gpu-memory-utilization 0.90 \
+  --max-num-batched-tokens 8192 \
+  --kv-cache-dtype fp8 \
+  --tool-call-parser glm47 \
+  --enable-auto-tool-choice \
+  --reasoning-parser glm45 \
+  --max-model-len 8192 \
+  --max-num-seqs 8

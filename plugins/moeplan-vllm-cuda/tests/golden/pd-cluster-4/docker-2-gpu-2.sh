@@ -1,0 +1,48 @@
+#!/bin/sh
+# prefill on gpu-2
+set -eu
+exec docker run \
+  --rm \
+  --name glm-5-2-prefill \
+  --network host \
+  --gpus all \
+  --ipc host \
+  --shm-size 32g \
+  --volume /mnt/array/models:/models:ro \
+  --ulimit memlock=-1 \
+  --cap-add IPC_LOCK \
+  --device /dev/infiniband \
+  --env HF_HUB_OFFLINE=1 \
+  --env UCX_TLS=rc,cuda_copy \
+  --env VLLM_ENGINE_READY_TIMEOUT_S=3600 \
+  --env VLLM_HOST_IP=192.0.2.2 \
+  --env GLOO_SOCKET_IFNAME=ens1 \
+  --env NCCL_SOCKET_IFNAME=ens1 \
+  --env NCCL_IB_HCA==mlx5_0,mlx5_1 \
+  --env NCCL_IB_GID_INDEX=3 \
+  --env VLLM_NIXL_SIDE_CHANNEL_HOST=192.0.2.2 \
+  --env VLLM_NIXL_SIDE_CHANNEL_PORT=5600 \
+  --env UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1 \
+  --env UCX_IB_GID_INDEX=3 \
+  --entrypoint vllm vllm/vllm-openai:v0.27.1@sha256:1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a1a serve /models/GLM-5.2 \
+  --served-model-name glm-5-2 \
+  --port 8000 \
+  --tensor-parallel-size 8 \
+  --data-parallel-size 2 \
+  --enable-expert-parallel \
+  --data-parallel-size-local 1 \
+  --data-parallel-address 192.0.2.1 \
+  --data-parallel-rpc-port 13345 \
+  --data-parallel-start-rank 1 \
+  --headless \
+  --gpu-memory-utilization 0.90 \
+  --max-num-batched-tokens 8192 \
+  --kv-cache-dtype fp8 \
+  --tool-call-parser glm47 \
+  --enable-auto-tool-choice \
+  --reasoning-parser glm45 \
+  --enforce-eager \
+  --no-async-scheduling \
+  --kv-transfer-config '{"kv_connector": "NixlConnector", "kv_role": "kv_producer", "kv_load_failure_policy": "fail"}' \
+  --max-model-len 8192 \
+  --max-num-seqs 8
