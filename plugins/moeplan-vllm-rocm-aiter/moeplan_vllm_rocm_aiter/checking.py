@@ -13,6 +13,7 @@ from moeplan.manifests.versions import parse_version
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import PluginFinding
 from moeplan_vllm_rocm_aiter.facts import all_facts
+from moeplan_vllm_rocm_aiter.placing import fit_faults
 from moeplan_vllm_rocm_aiter.profiles import profiles
 from moeplan_vllm_rocm_aiter.rules import is_gfx942, is_gfx950
 from moeplan_vllm_rocm_aiter.shapes import GPUS_A_ROLE, MODELS, OVERLAY, Shape, shape_of
@@ -95,6 +96,8 @@ def _workload(plan: Plan, shape: Shape) -> _Found:
     if plan.workload.concurrency > shape.max_num_seqs:
         told = f"{plan.workload.concurrency} requests at once, --max-num-seqs is {shape.max_num_seqs} on one engine"
         yield "R-CHO-012", _plan("$.workload.concurrency", told, "warning")
+    for told in fit_faults(plan, shape):
+        yield "R-CHO-014", _plan("$.workload.concurrency", told)
 
 
 def _draft(plan: Plan, site: Mapping[str, Any], shape: Shape) -> _Found:

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from typing import Any
 
 from moeplan.hooks.specs import hookimpl
+from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
 from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
@@ -61,6 +62,14 @@ def moeplan_lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginF
     from moeplan_vllm_rocm_aiter.linting import lint
 
     return lint(request, site)
+
+
+@hookimpl
+def moeplan_placement(plan: Plan, site: Mapping[str, Any]) -> Placement:
+    """Say where the plan puts tensors and KV cache."""
+    from moeplan_vllm_rocm_aiter.placing import placement
+
+    return placement(plan, site)
 
 
 @hookimpl

@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 import pytest
 from moeplan_vllm_rocm_aiter.checking import check
+from moeplan_vllm_rocm_aiter.placing import placement
 
 from moeplan.catalogue.registries import load_registry
 from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
@@ -107,7 +108,7 @@ def test_free_accelerators_that_nobody_counted_are_told() -> None:
     [
         (ONE, {"input_tokens": 1_048_576, "output_tokens": 1}, "R-CHO-012"),
         (ONE, {"concurrency": 65}, "R-CHO-012"),
-        (ONE, {"tp": 4}, "R-ARG-004"),
+        (ONE, {"tp": 16}, "R-ARG-004"),
         (PAIR, {"devices": 8}, "R-ARG-004"),
         (ONE, {"model": "deepseek-v4-pro"}, "R-CHO-013"),
         ("opt/aggregated-dspark", {"draft": None}, "R-WT-002"),
@@ -122,7 +123,25 @@ def test_a_plan_that_does_not_fit(profile: str, scenario: dict[str, Any], expect
 
 
 def test_the_limits_themselves_fit() -> None:
-    assert _faults(_plan(ONE, input_tokens=1_048_575, output_tokens=1, concurrency=64), _site(ONE)) == set()
+    assert _faults(_plan(ONE, input_tokens=1_048_575, output_tokens=1), _site(ONE)) == set()
+    assert _faults(_plan(ONE, concurrency=64), _site(ONE)) == set()
+
+
+def test_what_does_not_fit_into_memory_is_told() -> None:
+    long = _plan(ONE, input_tokens=100_000, output_tokens=1000, concurrency=64)
+    assert _faults(long, _site(ONE)) == {"R-CHO-014"}
+    assert _faults(_plan(ONE, tp=4), _site(ONE)) == {"R-ARG-004", "R-CHO-014"}
+
+
+def test_weights_a_rank_are_those_of_the_recipe() -> None:
+    # "about 190 GB per rank" at TP 8 (R-ARG-025), as GPU tools count gigabytes
+    figure = placement(_plan(ONE), _site(ONE)).roles[0].weight_bytes
+    assert figure.value is not None
+    assert 188 << 30 < figure.value < 194 << 30
+    roles = placement(_plan("opt/disaggregated-dspark", draft=_DRAFT), _site("opt/disaggregated-dspark")).roles
+    assert [role.role for role in roles] == ["prefill", "decode"]
+    assert roles[0].draft_bytes.value == 6_700_000_000
+    assert placement(_plan(ONE), {"profile": "own/one"}).roles[0].weight_bytes.value is None
 
 
 def test_another_profile_and_none_are_only_asked_for_hardware() -> None:
