@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
 from moeplan.cli.plugins_command import add_plugin, note_failures
+from moeplan.errors import escape
 
 if TYPE_CHECKING:
     from moeplan.model.plan import Plan
+    from moeplan.model.site import Site
     from moeplan.rendering.assembly import RenderedSet
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -43,17 +45,22 @@ def run(args: argparse.Namespace) -> int:
     from concurrent.futures import ThreadPoolExecutor
 
     from moeplan.hooks.host import open_host
-    from moeplan.site.reading import read_site
-    from moeplan.workflows.render import plugins_for, render, write_directory
+    from moeplan.wire.files import read_file
+    from moeplan.wire.yaml_text import MAX_YAML_BYTES
+    from moeplan.workflows.render import plugins_for, render
 
-    site = read_site(args.site)
-    with ThreadPoolExecutor(1) as reader:  # the plan is read while the plugin's process starts
-        reading = reader.submit(_read_plan, args.plan)
-        with open_host(plugins_for(site) if args.plugin is None else args.plugin) as host:
+    data = read_file(args.site, max_bytes=MAX_YAML_BYTES)
+    plugins = plugins_for(data) if args.plugin is None else args.plugin
+    with ThreadPoolExecutor(1) as reader:  # plan and site are read while the plugin's process starts
+        reading = reader.submit(_read, args, data)
+        with open_host(plugins) as host:
+            plan, site = reading.result()
             note_failures(host)
-            made = render(reading.result(), site, host, accept=args.accept)
+            made = render(plan, site, host, accept=args.accept)
     if args.diff:
         return _diff(args, made)
+    from moeplan.rendering.directory import write_directory
+
     written = write_directory(args.output, made.files)
     if args.json:
         emit_bytes(made.files["manifest-set.json"])
@@ -64,15 +71,17 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read_plan(path: str) -> Plan:
+def _read(args: argparse.Namespace, site: bytes) -> tuple[Plan, Site]:
+    import moeplan.rendering.assembly  # noqa: F401  # what comes next is loaded here, too
     from moeplan.cli.inputs import read_document
     from moeplan.model.plan import Plan
+    from moeplan.site.reading import load_site
 
-    return read_document(path, Plan)
+    return read_document(args.plan, Plan), load_site(site, source=escape(args.site, 400))
 
 
 def _diff(args: argparse.Namespace, made: RenderedSet) -> int:
-    from moeplan.workflows.render import compare_directory
+    from moeplan.rendering.directory import compare_directory
 
     changes = compare_directory(args.output, made.files)
     if args.json:

@@ -6,9 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError, Issue, PluginError, escape
-from moeplan.rendering.assembly import RenderedSet, RenderedWith, assemble
-from moeplan.rendering.directory import compare_directory, write_directory
-from moeplan.wire.converter import unstructure
 
 if TYPE_CHECKING:
     from moeplan.hooks.host import Host
@@ -16,8 +13,9 @@ if TYPE_CHECKING:
     from moeplan.model.plan import Plan
     from moeplan.model.plugin import Profile
     from moeplan.model.site import Site
+    from moeplan.rendering.assembly import RenderedSet
 
-__all__ = ["compare_directory", "plugins_for", "render", "write_directory"]
+__all__ = ["plugins_for", "render"]
 
 
 def render(plan: Plan, site: Site, host: Host | None = None, *, accept: Collection[str] = ()) -> RenderedSet:
@@ -40,23 +38,36 @@ def render(plan: Plan, site: Site, host: Host | None = None, *, accept: Collecti
 
     if host is not None:
         return _render(plan, site, host, accept)
-    with open_host(plugins_for(site)) as opened:
+    with open_host(_only(site.runtime)) as opened:
         return _render(plan, site, opened, accept)
 
 
-def plugins_for(site: Site) -> Collection[str] | None:
-    """Return the names of the only plugins worth loading for a site, None where all are."""
-    return _only(site.runtime) if site.runtime else None
+def plugins_for(site: bytes) -> Collection[str] | None:
+    """Return the names of the only plugins worth loading for a site, None where all are.
+
+    It looks for the runtime and nothing else, so that plugins can be started before the site is read as a whole.
+    """
+    from moeplan.wire.yaml_text import parse_yaml_strict
+
+    try:
+        values = parse_yaml_strict(site)
+    except InputError:  # whoever reads the site says what is wrong
+        return None
+    runtime = values.get("runtime") if isinstance(values, dict) else None
+    return _only(runtime) if isinstance(runtime, str) else None
 
 
-def _only(runtime: str) -> Collection[str] | None:
+def _only(runtime: str | None) -> Collection[str] | None:
     """Return the plugin that bears the runtime's name, where one is installed: no other one can be selected then."""
     from moeplan.hooks.discovery import find_plugins
 
-    return (runtime,) if any(entry.name == runtime for entry in find_plugins()[0]) else None
+    return (runtime,) if runtime and any(entry.name == runtime for entry in find_plugins()[0]) else None
 
 
 def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> RenderedSet:
+    from moeplan.rendering.assembly import RenderedWith, assemble
+    from moeplan.wire.converter import unstructure
+
     chosen, profile = _select(site, host)
     _check_status(profile, accept)
     _check_profile(plan, profile)
