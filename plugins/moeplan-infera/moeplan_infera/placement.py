@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from moeplan.facts.judge import Hit, Rule
@@ -20,6 +21,10 @@ from moeplan_infera.reading import (
 )
 
 __all__ = ["RULES"]
+
+
+_ADDRESS = re.compile(r"(?!0\.|127\.)[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$")
+"""An IPv4 address of a node; of loopbacks and wildcards the fact's data tells."""
 
 
 def _host_path(subject: Subject) -> str | None:
@@ -100,6 +105,14 @@ def _same_directory(scene: Scene) -> Iterator[Hit]:
             yield Hit(decode.place(volume.path), f"both roles mount {path} of their node", decode)
 
 
+def _one_address(scene: Scene) -> Iterator[Hit]:
+    for _, prefill, decode in _pairs(scene):
+        first, second = (value(one, "argument --data-parallel-address") for one in (prefill, decode))
+        if first.is_known and first.value == second.value and _ADDRESS.match(str(first.value)):
+            message = f"both roles advertise {first.value}, which is the address of one node at most"
+            yield Hit(second.place or decode.place(), message, decode)
+
+
 def _nodes(scene: Scene, group: str) -> dict[str, Value]:
     """Return the nodes whose GPUs a group's engines ask for, each with where that is said."""
     asked = [one for one in scene.engines(group) if value(one, "derived accelerators").is_known]
@@ -119,6 +132,7 @@ def _two_on_a_node(scene: Scene) -> Iterator[Hit]:
 
 
 RULES: Mapping[str, Rule] = {
+    "R-ARG-018": _one_address,
     "R-PH-004": _apart,
     "R-PH-005": _same_directory,
     "R-PH-006": _router_at_prefill,

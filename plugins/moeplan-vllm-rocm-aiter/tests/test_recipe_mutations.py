@@ -331,6 +331,7 @@ _CHANGES: list[tuple[str, str, Change, set[str]]] = [
     ("R-ARG-017", _PAIR, _json(_KV, "kv_role", "kv_producer", "decode"), set()),
     ("R-ARG-017", _PAIR, _service("role", None, "prefill"), set()),
     ("R-ARG-018", _PAIR, _flag("--data-parallel-address", "127.0.0.1"), set()),
+    ("R-ARG-018", _PAIR, _flag("--data-parallel-address", "192.0.2.10"), set()),
     ("R-ARG-018", _DSPARK, _flag("--data-parallel-address", None, "prefill"), set()),
     ("R-ARG-019", _PAIR, _flag("--advertise-host", "0.0.0.0"), set()),
     ("R-ARG-019", _PAIR, _env("POD_IP", "127.0.0.1"), {"R-ARG-018"}),
