@@ -128,9 +128,7 @@ def _heads(scene: Scene) -> Iterator[Hit]:
         severity = _judged(engine, a_rank)
         if severity is not None:
             place = _look(engine, "argument --tensor-parallel-size").place or engine.place()
-            message = (
-                f"{a_rank} attention heads a rank; AITER's MLA knew 16 and 128, since vLLM 0.27 more"
-            )
+            message = f"{a_rank} attention heads a rank; AITER's MLA knew 16 and 128, since vLLM 0.27 more"
             yield Hit(place, message, engine, severity)
 
 
