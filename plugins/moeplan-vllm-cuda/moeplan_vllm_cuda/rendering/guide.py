@@ -171,7 +171,7 @@ def _smoke(asked: Asked) -> Iterator[GuideStep]:
 def _proofs(asked: Asked) -> Iterator[GuideStep]:
     where = asked.ground.namespace
     if asked.ground.draft is not None:
-        yield from (_speculation(asked, role) for role in asked.options)
+        yield from (_speculation(asked, role) for role in asked.options if role != "prefill")  # it drafts nothing
     if asked.paired:
         yield from _handoff(asked)
     told = "Requests do not queue where the plan's concurrency fits: running ones reach it, waiting ones stay near 0."
