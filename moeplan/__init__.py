@@ -16,10 +16,12 @@ if TYPE_CHECKING:
     from moeplan.auditing.verification import VerifiedBundle, inspect_evidence_bundle, load_evidence_bundle
     from moeplan.catalogue.registries import load_registry
     from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
+    from moeplan.comparison.compare import compare
     from moeplan.diagnosis.diagnose import diagnose
     from moeplan.diagnosis.result import Diagnosis
     from moeplan.evaluation.evaluate import evaluate
     from moeplan.model.checkpoint import CheckpointManifest
+    from moeplan.model.compatibility import CompatibilityReport
     from moeplan.model.evidence import EvidenceRecord, RunManifest
     from moeplan.model.manifest_set import ManifestSet
     from moeplan.model.plan import Plan, Scenario
@@ -34,7 +36,11 @@ if TYPE_CHECKING:
     from moeplan.site.probing import probe_cluster, probe_here
     from moeplan.site.reading import load_site, parse_partial_site, site_values
     from moeplan.wire.documents import dump_document, identify, load_document
+    from moeplan.workflows.check import check
+    from moeplan.workflows.choose_profile import choose_profiles
     from moeplan.workflows.diagnose import known_signatures
+    from moeplan.workflows.lint import lint
+    from moeplan.workflows.plan_on_site import plan_on_site
     from moeplan.workflows.preflight import PreflightReport, preflight
     from moeplan.workflows.render import render
     from moeplan.workflows.site import init_site
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CheckpointManifest",
+    "CompatibilityReport",
     "Diagnosis",
     "EvidenceRecord",
     "EvidenceSet",
@@ -65,6 +72,9 @@ __all__ = [
     "VerificationError",
     "VerifiedBundle",
     "audit",
+    "check",
+    "choose_profiles",
+    "compare",
     "diagnose",
     "digest_checkpoint",
     "dump_document",
@@ -73,6 +83,7 @@ __all__ = [
     "init_site",
     "inspect_evidence_bundle",
     "known_signatures",
+    "lint",
     "load_document",
     "load_evidence_bundle",
     "load_registry",
@@ -80,6 +91,7 @@ __all__ = [
     "merge_probes",
     "parse_partial_site",
     "plan",
+    "plan_on_site",
     "preflight",
     "probe_cluster",
     "probe_here",
@@ -91,6 +103,7 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
+    "CompatibilityReport": "model.compatibility",
     "Diagnosis": "diagnosis.result",
     "EvidenceRecord": "model.evidence",
     "EvidenceSet": "model.verified",
@@ -107,6 +120,9 @@ _ROOMS = {
     "Verdict": "model.verdict",
     "VerifiedBundle": "auditing.verification",
     "audit": "auditing.audit",
+    "check": "workflows.check",
+    "choose_profiles": "workflows.choose_profile",
+    "compare": "comparison.compare",
     "diagnose": "diagnosis.diagnose",
     "digest_checkpoint": "checkpoint.manifest",
     "dump_document": "wire.documents",
@@ -115,6 +131,7 @@ _ROOMS = {
     "init_site": "workflows.site",
     "inspect_evidence_bundle": "auditing.verification",
     "known_signatures": "workflows.diagnose",
+    "lint": "workflows.lint",
     "load_document": "wire.documents",
     "load_evidence_bundle": "auditing.verification",
     "load_registry": "catalogue.registries",
@@ -122,6 +139,7 @@ _ROOMS = {
     "merge_probes": "site.merging",
     "parse_partial_site": "site.reading",
     "plan": "planning.builder",
+    "plan_on_site": "workflows.plan_on_site",
     "preflight": "workflows.preflight",
     "probe_cluster": "site.probing",
     "probe_here": "site.probing",
