@@ -36,16 +36,62 @@ _INTERFACE = SiteNeed(
     how="ip route get ADDRESS-OF-ANOTHER-NODE, on each node",
     example="ens1",
 )
-_ADDRESS = SiteNeed(
-    key="nodes[].address",
-    title="The node's address on that interface",
-    how="ip -4 address show dev INTERFACE",
-    example="192.0.2.10",
+
+
+def _address(*roles: str) -> SiteNeed:
+    return SiteNeed(
+        key="nodes[].address",
+        title="The node's address on that interface",
+        how="ip -4 address show dev INTERFACE",
+        example="192.0.2.10",
+        roles=roles,
+    )
+
+
+_READY = SiteNeed(
+    key="expectedReadySeconds",
+    title="How long a start takes on these disks; timeouts and probes get a margin beyond it",
+    how="measure one, or divide the checkpoint's bytes by what the disk reads in a second",
+    example="900",
+    required=False,
 )
+_DRAFT = SiteNeed(
+    key="modelNames.draft",
+    title="Name of the draft's directory below each modelDirectory, where the plan has a draft",
+    how="ls the modelDirectory",
+    example="Kimi-K3-speculator.dspark",
+    required=False,
+)
+_GID = SiteNeed(
+    key="network.gidIndex",
+    title="Index of the RoCE v2 GID, the same on every port",
+    how="moeplan site probe, or show_gids, on each node",
+    example="3",
+    required=False,
+)
+_ROUTER = SiteNeed(
+    key="images.router",
+    title="The image of vllm-router by digest; it sends requests to prefill and then to decode",
+    how="docker buildx imagetools inspect IMAGE:TAG",
+    example="registry.example/vllm-router@sha256:" + "0" * 64,
+)
+
+
+def _rdma(*, required: bool) -> SiteNeed:
+    return SiteNeed(
+        key="network.rdmaDevices",
+        title="The RDMA devices that traffic between nodes goes over, the same on each",
+        how="moeplan site probe, on each node",
+        example="mlx5_0, mlx5_1",
+        required=required,
+    )
+
+
+_ONE = (_NAMESPACE, _IMAGE, _NAME, _READY, _DRAFT)
 _NEEDS: Mapping[str, tuple[SiteNeed, ...]] = {
-    "one": (_NAMESPACE, _IMAGE, _NAME),
-    "several": (_NAMESPACE, _IMAGE, _NAME, _INTERFACE, _ADDRESS),
-    "pair": (_NAMESPACE, _IMAGE, _NAME, _INTERFACE, _ADDRESS),
+    "one": _ONE,
+    "several": (*_ONE, _INTERFACE, _address("leader"), _address("worker"), _GID, _rdma(required=False)),
+    "pair": (*_ONE, _INTERFACE, _address("prefill"), _address("decode"), _GID, _rdma(required=True), _ROUTER),
 }
 
 

@@ -10,13 +10,15 @@ import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import jsonschema
 import kubernetes_validate
 import pytest
-from cuda_sites import CASES, files_of, objects_of, plan_for, rendering_of, set_of, site_for, templates_of
+from cuda_sites import CASES, Case, files_of, objects_of, plan_for, rendering_of, set_of, site_for, templates_of
 from moeplan_vllm_cuda.gpus import find_gpu
-from moeplan_vllm_cuda.plugin import moeplan_lint
+from moeplan_vllm_cuda.plugin import moeplan_lint, moeplan_runtime
 from moeplan_vllm_cuda.rendering.options import recipe_layers
+from moeplan_vllm_cuda.rendering.render import render
 
 from moeplan.hooks.plain_data import freeze
 from moeplan.manifests.yaml_positions import load_manifests
@@ -301,3 +303,46 @@ def test_the_rule_is_made_from_the_criteria() -> None:
     assert alerts["TimeToFirstTokenAboveLimit"].endswith("> 1")
     assert alerts["InterTokenLatencyAboveLimit"].endswith("> 0.05")
     assert 'pod=~"qwen3-30b-a3b-decode-.*"' in alerts["KvHandoffFailsOpen"]
+
+
+def test_the_page_says_what_placement_says_of_kimi_k3() -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs/render.md").read_text("utf-8")
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in page.split("\n") if line.startswith("| TP ")
+    ]
+    cases = {
+        "TP 16": Case("kimi-k3", 16, "multi_node_tp"),
+        "TP 16, EP 16": Case("kimi-k3", 16, "multi_node_tep"),
+        "TP 8, PP 2, no draft": CASES["multi-node-tp-pp"],
+        "TP 8, DP 2": CASES["multi-node-tp-dp"],
+        "TP 8, DP 2, EP 16": CASES["multi-node-tp-dp-ep"],
+    }
+    assert [row[0] for row in rows] == list(cases)
+    for layout, profile, weights, tokens, requests in rows:
+        case = cases[layout]
+        assert profile == f"`{case.profile}`"
+        [told] = [step.statement for step in rendering_of(case).guide if step.title == "Know what placement says"]
+        assert f"weights {weights} (" in told
+        assert f"{0 if tokens == 'nothing is left' else tokens} (estimated) tokens" in told
+        assert f"that is {requests} (estimated) requests of 5120 tokens" in told
+
+
+@pytest.mark.parametrize("profile", sorted({case.profile for case in CASES.values()}))
+def test_a_filled_template_of_the_site_renders(profile: str) -> None:
+    case = attrs.evolve(next(case for case in CASES.values() if case.profile == profile), drafts=False)
+    known = next(one for one in moeplan_runtime().profiles if one.id == profile)
+    wanted = {need.key for need in known.site_needs if need.required} | {"modelNames.target", "nodes[].modelDirectory"}
+    site = site_for(case)
+    given = {key: site[key] for key in ("profile", "runtime")}
+    for key in wanted:
+        first, _, rest = key.partition(".")
+        name = first.removesuffix("[]")
+        if not rest:
+            given[name] = site[name]
+        elif name == "nodes":
+            rows = given.setdefault("nodes", [{"name": node["name"], "roles": node["roles"]} for node in site["nodes"]])
+            for row, node in zip(rows, site["nodes"], strict=True):
+                row[rest] = node[rest]
+        else:
+            given.setdefault(name, {})[rest] = site[name][rest]
+    assert render(plan_for(case), freeze(given)).files
