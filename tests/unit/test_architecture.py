@@ -24,7 +24,7 @@ LEVELS = (
     | {"comparison", "facts", "findings", "diagnosis", "site", "rendering"},
     {"auditing"},
     {"workflows"},
-    {"report", "server"},
+    {"report", "server", "testing"},
     {"cli"},
 )
 """Rooms from the ground up; siblings of one level do not know each other."""
