@@ -35,23 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check and print; 1 for errors, 3 where the plugin could not judge."""
+    from moeplan.hooks.host import start_plugins
+
+    # The plugins load while the files are read.
+    started = start_plugins(args.plugin, expects=("moeplan_check", "moeplan_placement"))
     from moeplan.cli.inputs import read_document
     from moeplan.cli.lint_command import read_files
     from moeplan.model.plan import Plan
     from moeplan.wire.documents import dump_document
     from moeplan.wire.files import write_file
-    from moeplan.workflows.check import check
+    from moeplan.workflows.check import check_with
 
     plan = read_document(args.plan, Plan)
     site, digest = _site(args.site)
-    report = check(
-        plan,
-        site,
-        site_digest=digest,
-        manifests=read_files(args.manifests),
-        runtime=args.runtime,
-        plugins=args.plugin,
-    )
+    manifests = read_files(args.manifests)
+    with started.host() as host:
+        report = check_with(host, plan, site, digest, manifests, args.runtime)
     data = dump_document(report)
     if args.output is not None:
         write_file(args.output, data)

@@ -46,7 +46,7 @@ def check(
     """
     from moeplan.hooks.host import open_host
 
-    with open_host(plugins) as host:
+    with open_host(plugins, expects=("moeplan_check", "moeplan_placement")) as host:
         return check_with(host, plan, site or {}, site_digest, manifests or {}, runtime)
 
 
