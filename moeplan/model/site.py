@@ -53,6 +53,8 @@ _DEVICE = r"^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$"
 _PROFILE = r"^[a-z0-9][a-z0-9._-]{0,63}(/[a-z0-9][a-z0-9._-]{0,63})?$"
 _DECIMAL = r"^[0-9]{1,12}(\.[0-9]{1,9})?$"
 _LABEL_KEY = r"^[A-Za-z0-9]([A-Za-z0-9._/-]{0,315}[A-Za-z0-9])?$"
+_RESOURCE = r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$"
+"""An extended resource. Source: Kubernetes documentation, "Labels and Selectors", syntax of prefixed names."""
 _LABEL_VALUE = r"^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -131,6 +133,7 @@ class SiteNetwork:
     ucx_net_devices: str | None = text(max_length=1024, absent=True)
     mtu_bytes: int | None = integer(ge=68, le=65_536, absent=True)
     rdma_library: str | None = text(pattern=_DIRECTORY, max_length=1024, absent=True)
+    rdma_resource: str | None = text(pattern=_RESOURCE, max_length=317, absent=True)
 
 
 @attrs.frozen(kw_only=True)

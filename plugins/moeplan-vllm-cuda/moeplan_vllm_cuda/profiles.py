@@ -69,6 +69,13 @@ _GID = SiteNeed(
     example="3",
     required=False,
 )
+_RESOURCE = SiteNeed(
+    key="network.rdmaResource",
+    title="The resource by which a device plugin gives pods the RDMA devices; without it containers are privileged",
+    how="kubectl describe node NODE, under Allocatable",
+    example="rdma/ib",
+    required=False,
+)
 _ROUTER = SiteNeed(
     key="images.router",
     title="The image of vllm-router by digest; it sends requests to prefill and then to decode",
@@ -90,8 +97,17 @@ def _rdma(*, required: bool) -> SiteNeed:
 _ONE = (_NAMESPACE, _IMAGE, _NAME, _READY, _DRAFT)
 _NEEDS: Mapping[str, tuple[SiteNeed, ...]] = {
     "one": _ONE,
-    "several": (*_ONE, _INTERFACE, _address("leader"), _address("worker"), _GID, _rdma(required=False)),
-    "pair": (*_ONE, _INTERFACE, _address("prefill"), _address("decode"), _GID, _rdma(required=True), _ROUTER),
+    "several": (*_ONE, _INTERFACE, _address("leader"), _address("worker"), _GID, _RESOURCE, _rdma(required=False)),
+    "pair": (
+        *_ONE,
+        _INTERFACE,
+        _address("prefill"),
+        _address("decode"),
+        _GID,
+        _RESOURCE,
+        _rdma(required=True),
+        _ROUTER,
+    ),
 }
 
 

@@ -238,6 +238,17 @@ def test_a_pair_hands_over_and_speaks_alike() -> None:
         assert services[host]["selector"].items() <= labels.items()
 
 
+def test_a_device_plugin_gives_the_devices_without_privilege() -> None:
+    case = CASES["pd-cluster"]
+    network = {**site_for(case)["network"], "rdmaResource": "rdma/ib"}
+    jobs = [one["spec"]["template"] for one in objects_of(case, network=network) if "-node-" in one["metadata"]["name"]]
+    for template in (*templates_of(case, network=network).values(), *jobs):
+        [container] = template["spec"]["containers"]
+        assert container["securityContext"] == {"capabilities": {"add": ["IPC_LOCK"]}}
+        assert container["resources"]["limits"] == {"nvidia.com/gpu": 8, "rdma/ib": 2}
+        assert "infiniband" not in json.dumps(template["spec"]["volumes"])
+
+
 @every
 def test_services_select_engines_that_answer(name: str) -> None:
     templates = list(templates_of(CASES[name]).values())

@@ -31,8 +31,8 @@ class Host:
 class Ground:
     """The site's values that are rendered, each there.
 
-    ``rdma`` are RDMA devices of the hosts, the same on each; empty where the site names none. ``router`` is the image
-    of a pair's router.
+    ``rdma`` are RDMA devices of the hosts, the same on each; empty where the site names none. ``rdma_resource`` is what
+    a device plugin gives them by; None: they are mounted from the host. ``router`` is the image of a pair's router.
     """
 
     namespace: str
@@ -44,6 +44,7 @@ class Ground:
     hosts: Mapping[str, tuple[Host, ...]]
     ports: Mapping[str, int]
     rdma: tuple[str, ...]
+    rdma_resource: str | None
     gid_index: int | None
     ucx_devices: str | None
     tolerations: tuple[Mapping[str, Any], ...]
@@ -95,6 +96,7 @@ def read_ground(site: Mapping[str, Any], roles: Sequence[str], sizes: Sizes, *, 
         hosts=hosts,
         ports={**read_data("rendering/profiles.json")["ports"], **_part(site, "ports")},
         rdma=_rdma(site),
+        rdma_resource=network.get("rdmaResource"),
         gid_index=network.get("gidIndex"),
         ucx_devices=network.get("ucxNetDevices"),
         tolerations=tuple(site.get("tolerations", ())),

@@ -11,7 +11,7 @@ from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.rendering.ground import Ground, Host
 from moeplan_vllm_cuda.rendering.words import MODELS
 
-__all__ = ["EnginePod", "engine_pod", "host_ground", "model_volume", "pinned", "rdma_mount", "rdma_volume"]
+__all__ = ["EnginePod", "engine_pod", "give_rdma", "host_ground", "model_volume", "pinned"]
 
 _LEADER_READY = (
     "import os, urllib.request; "
@@ -69,10 +69,7 @@ def engine_pod(ground: Ground, pod: EnginePod) -> dict[str, Any]:
     }
     if pod.serves:
         container["ports"] = [{"name": "http", "containerPort": pod.port}]
-    if ground.spans_nodes and ground.rdma:
-        container["securityContext"] = {"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}}
-        mounts.append(rdma_mount())
-        volumes.append(rdma_volume())
+    give_rdma(ground, container, volumes)
     container |= _probes(pod)
     return (
         host_ground(ground)
@@ -116,14 +113,22 @@ def model_volume(host: Host) -> dict[str, Any]:
     return {"name": "model", "hostPath": {"path": host.model_directory, "type": "Directory"}}
 
 
-def rdma_mount() -> dict[str, Any]:
-    """Return the mount of the host's RDMA devices."""
-    return {"name": "infiniband", "mountPath": "/dev/infiniband"}
+def give_rdma(ground: Ground, container: dict[str, Any], volumes: list[dict[str, Any]]) -> None:
+    """Let a container use the host's RDMA devices and pin memory, where anything goes between nodes over them.
 
-
-def rdma_volume() -> dict[str, Any]:
-    """Return the volume of the host's RDMA devices."""
-    return {"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}}
+    A device plugin's resource gives the devices alone; without one a mount needs a privileged container.
+    """
+    if not (ground.spans_nodes and ground.rdma):
+        return
+    context: dict[str, Any] = {"capabilities": {"add": ["IPC_LOCK"]}}
+    if ground.rdma_resource is not None:
+        for key in ("requests", "limits"):
+            container["resources"][key][ground.rdma_resource] = len(ground.rdma)
+    else:
+        context = {"privileged": True, **context}
+        container["volumeMounts"].append({"name": "infiniband", "mountPath": "/dev/infiniband"})
+        volumes.append({"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}})
+    container["securityContext"] = context
 
 
 def _environment(values: Mapping[str, str]) -> list[dict[str, Any]]:

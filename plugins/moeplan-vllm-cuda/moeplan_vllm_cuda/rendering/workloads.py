@@ -15,11 +15,10 @@ from moeplan_vllm_cuda.rendering.objects import deployment, job, leader_worker_s
 from moeplan_vllm_cuda.rendering.pods import (
     EnginePod,
     engine_pod,
+    give_rdma,
     host_ground,
     model_volume,
     pinned,
-    rdma_mount,
-    rdma_volume,
 )
 from moeplan_vllm_cuda.rendering.ranks import network_environment, rank_arguments, serves_http, size_arguments
 from moeplan_vllm_cuda.rendering.words import MODELS, SHELL_START, serve_words, shell_lines
@@ -171,14 +170,13 @@ def _node_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any
             "requests": {"cpu": "1", "memory": "2Gi", "nvidia.com/gpu": gpus},
             "limits": {"nvidia.com/gpu": gpus},
         },
+        "volumeMounts": [],
     }
-    spec: dict[str, Any] = host_ground(ground) | pinned([host])
-    if ground.spans_nodes and ground.rdma:
-        container["securityContext"] = {"privileged": True, "capabilities": {"add": ["IPC_LOCK"]}}
-        container["volumeMounts"] = [rdma_mount()]
-        spec["volumes"] = [rdma_volume()]
+    volumes: list[dict[str, Any]] = []
+    give_rdma(ground, container, volumes)
+    spec = host_ground(ground) | pinned([host]) | {"containers": [container], "volumes": volumes}
     name = f"{asked.name}-node-{number}"
-    return job(name, ground.namespace, asked.labels("probe"), spec | {"containers": [container]}, PROBE_SECONDS)
+    return job(name, ground.namespace, asked.labels("probe"), spec, PROBE_SECONDS)
 
 
 def _storage_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any]:
