@@ -11,6 +11,7 @@ __all__ = ["label", "label_value", "recommended_labels"]
 
 _PREFIX = "app.kubernetes.io/"
 _MOST = 63
+_TEMPLATES = ("template", "leaderTemplate", "workerTemplate")
 
 
 def label_value(text: str) -> str:
@@ -42,19 +43,30 @@ def recommended_labels(plan: Plan, profile: str) -> dict[str, str]:
 def label(value: dict[str, Any], shared: dict[str, str]) -> dict[str, Any]:
     """Return an object with the labels it lacks; what it has stays, and so does everything else.
 
-    The template of pods that an object holds gets them too. ``component`` is the object's kind where it says none.
+    Templates of pods that an object holds, a LeaderWorkerSet's two among them, get them too. ``component`` is the
+    object's kind where it says none.
     """
     labels = shared | {_PREFIX + "component": label_value(value["kind"].lower())}
     made = value | {"metadata": _labelled(value["metadata"], labels)}
     spec = value.get("spec")
-    template = spec.get("template") if isinstance(spec, dict) else None
-    if isinstance(spec, dict) and isinstance(template, dict) and isinstance(template.get("spec"), dict):
+    if isinstance(spec, dict):
         own = made["metadata"]["labels"]
-        wanted = {key: own[key] for key in labels}
-        metadata = template.get("metadata")
-        grown = {"metadata": _labelled(metadata if isinstance(metadata, dict) else {}, wanted)}
-        made["spec"] = spec | {"template": grown | {k: v for k, v in template.items() if k != "metadata"}}
+        made["spec"] = _with_templates(spec, {key: own[key] for key in labels})
     return made
+
+
+def _with_templates(spec: dict[str, Any], wanted: dict[str, str]) -> dict[str, Any]:
+    grown: dict[str, Any] = {}
+    for key in _TEMPLATES:
+        template = spec.get(key)
+        if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+            metadata = template.get("metadata")
+            labelled = {"metadata": _labelled(metadata if isinstance(metadata, dict) else {}, wanted)}
+            grown[key] = labelled | {k: v for k, v in template.items() if k != "metadata"}
+    group = spec.get("leaderWorkerTemplate")
+    if isinstance(group, dict):
+        grown["leaderWorkerTemplate"] = _with_templates(group, wanted)
+    return spec | grown
 
 
 def _labelled(metadata: dict[str, Any], labels: dict[str, str]) -> dict[str, Any]:

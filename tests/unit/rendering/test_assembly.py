@@ -72,6 +72,20 @@ def test_labels_are_added_where_they_lack_and_nothing_else_changes() -> None:
     assert value == before
 
 
+def test_both_templates_of_a_group_of_pods_are_labelled() -> None:
+    pod = {"containers": [{"name": "main", "image": IMAGE}]}
+    worker = {"metadata": {"labels": {"app.kubernetes.io/component": "worker"}}, "spec": pod}
+    group = {"size": 2, "leaderTemplate": {"spec": pod}, "workerTemplate": worker}
+    head = {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"name": "engine"}}
+    text = yaml.safe_dump(head | {"spec": {"leaderWorkerTemplate": group}})
+    files = assemble(plan(), site(), rendering(("20-engine.yaml", "manifest", text)), MADE_WITH).files
+    got = yaml.safe_load(files["20-engine.yaml"])
+    labels, made_group = got["metadata"]["labels"], got["spec"]["leaderWorkerTemplate"]
+    assert made_group["leaderTemplate"]["metadata"] == {"labels": labels}
+    assert made_group["workerTemplate"]["metadata"] == {"labels": {**labels, "app.kubernetes.io/component": "worker"}}
+    assert (made_group["size"], made_group["workerTemplate"]["spec"]) == (2, pod)
+
+
 def test_the_same_inputs_give_the_same_bytes() -> None:
     assert made() == made()
     assert list(made().files) == list(made().files)
