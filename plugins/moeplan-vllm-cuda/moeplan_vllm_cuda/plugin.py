@@ -8,7 +8,7 @@ from typing import Any
 from moeplan.hooks.specs import hookimpl
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
-from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
+from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
 from moeplan.model.rendering import LintRequest, Rendering
 from moeplan_vllm_cuda.naming import NAME, ORIGIN, PACKAGE, owns
 from moeplan_vllm_cuda.profiles import cuda_profiles
@@ -41,6 +41,14 @@ def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, .
     from moeplan_vllm_cuda.checking.check import check_plan
 
     return check_plan(plan, site)
+
+
+@hookimpl
+def moeplan_criteria(plan: Plan, site: Mapping[str, Any]) -> tuple[OfferedCriterion, ...]:
+    """Offer what proves speculation and the hand-over of KV cache."""
+    from moeplan_vllm.criteria import offered_criteria
+
+    return offered_criteria(NAME, plan)
 
 
 @hookimpl

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from moeplan.model.plugin import FactSource, Profile, SiteNeed
+from moeplan.model.plugin import FactSource, Profile, ProfileAim, SiteNeed
 from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.recipes import recipe_source
 
@@ -114,16 +114,24 @@ _NEEDS: Mapping[str, tuple[SiteNeed, ...]] = {
 @cache
 def cuda_profiles() -> tuple[Profile, ...]:
     """Return the profiles; none was measured by this project, and each says so."""
-    return tuple(
-        Profile(
-            id=row["id"],
-            title=row["title"],
-            status="recipe_only",
-            statement=row["statement"],
-            sources=(FactSource(recipe_source(), f"strategies/{row['id']}.yaml and models/*"),),
-            site_needs=_NEEDS[row["nodes"]],
-        )
-        for row in read_data("profiles.json")["profiles"]
+    data = read_data("profiles.json")
+    return tuple(_profile(row, data["aims"][row["nodes"]]) for row in data["profiles"])
+
+
+def _profile(row: Mapping[str, Any], aims: Mapping[str, tuple[str, str]]) -> Profile:
+    sources = (FactSource(recipe_source(), f"strategies/{row['id']}.yaml and models/*"),)
+    return Profile(
+        id=row["id"],
+        title=row["title"],
+        status="recipe_only",
+        statement=row["statement"],
+        sources=sources,
+        site_needs=_NEEDS[row["nodes"]],
+        nodes=1 if row["nodes"] == "one" else 2,
+        aims=tuple(
+            ProfileAim(aim=aim, suits=suits, statement=statement, sources=sources)
+            for aim, (suits, statement) in aims.items()
+        ),
     )
 
 
