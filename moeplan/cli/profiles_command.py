@@ -81,15 +81,11 @@ def _choose(args: argparse.Namespace) -> int:
     elif not found:
         emit_text("no plugin for this plan's runtime and accelerators says anything of these aims")
     else:
-        rows = [
-            (
-                one.aim,
-                one.profile,
-                one.suits if one.fits else "does not fit",
-                one.status,
-                one.statement if one.fits else "; ".join(one.obstacles),
-            )
-            for one in found
-        ]
+        grouped: dict[tuple[str, str, str, str], list[str]] = {}
+        for one in found:
+            suits = one.suits if one.fits else "does not fit"
+            why = one.statement if one.fits else "; ".join(one.obstacles)
+            grouped.setdefault((one.aim, suits, one.status, why), []).append(one.profile)
+        rows = [(aim, ", ".join(ids), suits, status, why) for (aim, suits, status, why), ids in grouped.items()]
         emit_text(table(("aim", "profile", "suits", "status", "why"), rows))
     return code or (0 if any(one.fits and one.suits == "yes" for one in found) else 3)

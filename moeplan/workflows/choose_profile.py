@@ -98,7 +98,8 @@ def _obstacles(profile: Profile, plan: Plan) -> Iterator[str]:
     if profile.nodes is not None and profile.nodes * target.accelerators_per_node > target.requested_accelerators:
         yield f"it needs {profile.nodes} node(s) of {target.accelerators_per_node}"
     least = plan.residency.minimum_accelerators
-    if least is not None and profile.accelerators is not None and profile.accelerators < least:
-        yield f"the checkpoint needs {least} accelerators, it runs on {profile.accelerators}"
+    most = profile.accelerators or (target.accelerators_per_node if profile.nodes == 1 else None)
+    if least is not None and most is not None and most < least:
+        yield f"the checkpoint needs {least} accelerators, it runs on {most}"
     if profile.status == "reported_failing":
         yield "it is reported to fail"
