@@ -129,6 +129,7 @@ class Guard:
         real = os.path.realpath(os.fsdecode(path))
         return (
             real.endswith(_CODE)
+            or real in _import_roots()  # looked at by an import that goes along the path
             or ".dist-info" in real
             or _below(real, self._standard)
             or _below(real, _package_directories())
@@ -138,8 +139,11 @@ class Guard:
         if path is None or isinstance(path, int):
             return isinstance(path, int)
         real = os.path.realpath(os.fsdecode(path))
-        roots = {os.path.realpath(entry) for entry in sys.path if entry}
-        return real in roots or _below(real, (*self._standard, *self._sites)) or _below(real, _package_directories())
+        return (
+            real in _import_roots()
+            or _below(real, (*self._standard, *self._sites))
+            or _below(real, _package_directories())
+        )
 
 
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -157,6 +161,10 @@ def _package_directories() -> tuple[str, ...]:
         if "." not in name:
             found.update(os.path.realpath(path) for path in getattr(module, "__path__", ()) or ())
     return tuple(found)
+
+
+def _import_roots() -> set[str]:
+    return {os.path.realpath(entry) for entry in sys.path if entry}
 
 
 def _below(path: str, directories: tuple[str, ...]) -> bool:
