@@ -74,7 +74,7 @@ def _choose(args: argparse.Namespace) -> int:
 
     plan = read_document(args.plan, Plan)
     with open_host(args.plugin) as host:
-        found = choose_profiles(host.plugins, plan, AIMS if args.aim is None else (args.aim,))
+        found = choose_profiles(host, plan, AIMS if args.aim is None else (args.aim,))
         code = note_failures(host)
     if args.json:
         emit_json({"choices": [unstructure(one) for one in found], "failures": [unstructure(f) for f in host.failures]})
@@ -84,7 +84,7 @@ def _choose(args: argparse.Namespace) -> int:
         grouped: dict[tuple[str, str, str, str], list[str]] = {}
         for one in found:
             suits = one.suits if one.fits else "does not fit"
-            why = one.statement if one.fits else "; ".join(one.obstacles)
+            why = one.statement if one.fits else one.obstacles[0]
             grouped.setdefault((one.aim, suits, one.status, why), []).append(one.profile)
         rows = [(aim, ", ".join(ids), suits, status, why) for (aim, suits, status, why), ids in grouped.items()]
         emit_text(table(("aim", "profile", "suits", "status", "why"), rows))

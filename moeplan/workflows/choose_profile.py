@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from moeplan.errors import InputError
-from moeplan.hooks.host import InstalledPlugin
+from moeplan.hooks.host import Host, InstalledPlugin
 from moeplan.model.plan import Plan
 from moeplan.model.plugin import AIMS, FactSource, Profile
 
@@ -44,13 +44,12 @@ class ProfileChoice:
     sources: tuple[FactSource, ...]
 
 
-def choose_profiles(
-    plugins: Sequence[InstalledPlugin], plan: Plan, aims: Sequence[str] = AIMS
-) -> tuple[ProfileChoice, ...]:
+def choose_profiles(host: Host, plan: Plan, aims: Sequence[str] = AIMS) -> tuple[ProfileChoice, ...]:
     """Return the profiles of the plugins for the plan's runtime and vendor, the best for each aim first.
 
-    What fits comes before what does not, what suits before what is open, what was measured before what was not. Nothing
-    is inferred: an aim of which a plugin says nothing gives no row.
+    What fits comes before what does not, what suits before what is open, what was measured before what was not. A
+    profile fits where its plugin has no error to say of the plan with it, whatever the site. Nothing is inferred: an
+    aim of which a plugin says nothing gives no row.
     """
     found = [
         ProfileChoice(
@@ -64,9 +63,10 @@ def choose_profiles(
             statement=known.statement,
             sources=known.sources,
         )
-        for plugin in _for_plan(plugins, plan)
+        for plugin in _for_plan(host.plugins, plan)
         for profile in plugin.info.profiles
-        for obstacles in [tuple(_obstacles(profile, plan))]
+        if any(known.aim in aims for known in profile.aims)
+        for obstacles in [(*_obstacles(profile, plan), *_checked(host, plugin.name, profile, plan))]
         for known in profile.aims
         if known.aim in aims
     ]
@@ -87,6 +87,18 @@ def _for_plan(plugins: Sequence[InstalledPlugin], plan: Plan) -> list[InstalledP
         vendor = None
     runtime = plan.target.runtime
     return [p for p in plugins if runtime in (p.name, p.info.engine) and vendor in (None, p.info.vendor)]
+
+
+def _checked(host: Host, plugin: str, profile: Profile, plan: Plan) -> Iterator[str]:
+    """Yield what the plugin's check finds wrong in the plan with this profile, on whatever site."""
+    on_it = attrs.evolve(plan, deployment=attrs.evolve(plan.deployment, profile=profile.id))
+    answers = host.check(on_it, {}, only={plugin})
+    for answer in answers.answers:
+        for finding in answer.value:
+            if finding.severity == "error" and finding.file == "plan":
+                yield f"{finding.id}: {finding.message}"
+    for failure in answers.failures:
+        yield f"its plugin could not check it: {failure.message}"
 
 
 def _obstacles(profile: Profile, plan: Plan) -> Iterator[str]:

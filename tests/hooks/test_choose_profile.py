@@ -35,6 +35,14 @@ def moeplan_runtime():
 """
 
 
+CHECKS = """
+@hookimpl
+def moeplan_check(plan, site):
+    wrong = {"pair": "plan", "one": "site"}.get(plan.deployment.profile)
+    return (finding(file=wrong),) if wrong else ()
+"""
+
+
 def chosen(path: Path, capsys: pytest.CaptureFixture[str], *more: str) -> tuple[int, list[tuple[str, str, str, bool]]]:
     code = main(["profiles", "--plan", str(path), "--json", *more])
     read = json.loads(capsys.readouterr().out)["choices"]
@@ -65,6 +73,20 @@ def test_order_and_obstacles(installed: Path, tmp_path: Path, capsys: pytest.Cap
     text = capsys.readouterr().out
     assert "it runs on 16 accelerators, the plan has 8" in text
     assert "it is for glm-5-2, the plan for kimi-k3" in text
+
+
+def test_what_the_plugin_finds_wrong_in_the_plan_is_an_obstacle(
+    installed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_plugin(
+        installed, "amd", CHECKS, info=PROFILES.replace("rules=()", "rules=(FindingRule('T-1', 'o'),)"), vendor="amd"
+    )
+    path = tmp_path / "plan.json"
+    path.write_bytes(dump_document(make_plan(load_registry(), Scenario("kimi-k3", "mi355x", 16))))
+    _, rows = chosen(path, capsys, "--aim", "tokens_per_accelerator")
+    assert rows == [("tokens_per_accelerator", "one", "yes", True), ("tokens_per_accelerator", "pair", "no", False)]
+    assert main(["profiles", "--plan", str(path)]) == 0
+    assert "T-1: m" in capsys.readouterr().out
 
 
 def test_nothing_known_is_no_choice(installed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
