@@ -11,8 +11,15 @@ from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parents[2] / "moeplan"
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "moeplan"
 MODULES = sorted(PACKAGE.rglob("*.py"))
+PLUGIN_MODULES = sorted((ROOT / "plugins").glob("*/moeplan_*/**/*.py"))
+NEUTRAL = {"moeplan_vllm", "moeplan_infera"}
+"""Libraries that several runtimes share; they know no runtime, and not each other."""
+PLUGINS = {path.relative_to(ROOT / "plugins").parts[1] for path in PLUGIN_MODULES} - NEUTRAL
+OPEN_ROOMS = {"hooks", "manifests", "facts", "model", "units", "errors"}
+"""What a plugin may import of moeplan."""
 
 LEVELS = (
     {"errors", "units", "digest", "version"},
@@ -73,6 +80,20 @@ def faults(room: str, source: str) -> list[str]:
     return found
 
 
+def plugin_faults(package: str, source: str) -> list[str]:
+    """Return what the imports of a module of the plugin or library ``package`` break."""
+    found = []
+    for line, name in _imports(source):
+        top, _, rest = name.partition(".")
+        if top == "":
+            found.append(f"{line}: relative import {name}")
+        elif top == "moeplan" and rest.split(".")[0] not in OPEN_ROOMS:
+            found.append(f"{line}: imports {name}, which is not open to plugins")
+        elif top.startswith("moeplan_") and top != package and (top not in NEUTRAL or package in NEUTRAL):
+            found.append(f"{line}: imports another plugin: {name}")
+    return found
+
+
 def test_every_room_has_its_level() -> None:
     rooms = {_room(path) for path in MODULES} - {"__init__"}
     assert rooms <= set(LEVEL), rooms - set(LEVEL)
@@ -109,16 +130,56 @@ def test_the_check_lets_through_what_is_right() -> None:
     assert faults("units", "from moeplan.errors import Issue") == []
 
 
-@pytest.mark.parametrize("module", ["moeplan", "moeplan.cli.main"])
+def _plugin_path(path: Path) -> str:
+    return path.relative_to(ROOT / "plugins").as_posix()
+
+
+@pytest.mark.parametrize("path", PLUGIN_MODULES, ids=_plugin_path)
+def test_plugins_import_what_is_open_to_them(path: Path) -> None:
+    assert plugin_faults(path.relative_to(ROOT / "plugins").parts[1], path.read_text("utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("package", "source", "word"),
+    [
+        ("moeplan_vllm_cuda", "from moeplan.wire.files import read_file", "not open"),
+        ("moeplan_vllm_cuda", "def f():\n    from moeplan import cli", "not open"),
+        ("moeplan_vllm_cuda", "from moeplan.testing import RuntimePluginSuite", "not open"),
+        ("moeplan_vllm_cuda", "import moeplan", "not open"),
+        ("moeplan_vllm_cuda", "from moeplan_vllm_rocm_aiter.facts import all_facts", "another plugin"),
+        ("moeplan_vllm", "import moeplan_vllm_cuda.rules", "another plugin"),
+        ("moeplan_vllm", "from moeplan_infera.storage import storage", "another plugin"),
+        ("moeplan_infera", "from . import storage", "relative"),
+    ],
+)
+def test_the_check_of_plugins_sees_what_it_is_for(package: str, source: str, word: str) -> None:
+    found = plugin_faults(package, source)
+    assert len(found) == 1
+    assert word in found[0]
+
+
+def test_the_check_of_plugins_lets_through_what_is_right() -> None:
+    source = (
+        "import json\nfrom moeplan.model.plan import Plan\nfrom moeplan_vllm.memory import f\nimport moeplan_x.rules\n"
+    )
+    assert plugin_faults("moeplan_x", source) == []
+
+
+def test_the_plugins_are_found() -> None:
+    assert {"moeplan_vllm_cuda", "moeplan_vllm_rocm_aiter"} <= PLUGINS
+
+
+@pytest.mark.parametrize("module", ["moeplan", "moeplan.cli.main", *(f"{name}.plugin" for name in sorted(PLUGINS))])
 def test_start_up_loads_nothing_heavy(module: str) -> None:
     program = f"import json, sys, {module}; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     loaded = set(json.loads(shown))
     assert "moeplan" in loaded
-    assert not loaded & HEAVY
+    light = {"pluggy"} if module.endswith(".plugin") else set()  # its markers say what a hook is
+    assert not loaded & (HEAVY - light)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", MODULES + PLUGIN_MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_everything_public_is_documented(path: Path) -> None:
     tree = ast.parse(path.read_text("utf-8"))
     assert ast.get_docstring(tree), "the module has no docstring"
@@ -141,7 +202,7 @@ def _exported(tree: ast.Module) -> set[str]:
                 assert set(names) <= defined, set(names) - defined
             assert len(names) == len(set(names))
             return set(names)
-    return set()
+    return {name for item in tree.body for name in _defined(item) if not name.startswith("_")}
 
 
 def _defined(node: ast.stmt) -> Iterator[str]:
@@ -159,5 +220,6 @@ def _defined(node: ast.stmt) -> Iterator[str]:
 
 
 def test_names_say_what_a_module_holds() -> None:
-    parts = {part.removesuffix(".py").strip("_") for path in MODULES for part in path.relative_to(PACKAGE).parts}
+    paths = [path.relative_to(ROOT) for path in MODULES + PLUGIN_MODULES]
+    parts = {part.removesuffix(".py").strip("_") for path in paths for part in path.parts}
     assert not parts & FORBIDDEN_NAMES
