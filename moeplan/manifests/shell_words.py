@@ -13,14 +13,12 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from moeplan.errors import InputError, Issue
+from moeplan.manifests.shell_values import Field, Partial, Value, assigned, join, made, split, text_of, whole
 
 __all__ = ["MAX_SCRIPT", "ShellCommand", "ShellWord", "split_script"]
 
 MAX_SCRIPT = 1 << 20
 """Most characters of a script, and of all its words after expansion."""
-
-Value = str | tuple[str, ...] | None
-"""A variable: text, an array, or not known."""
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=")
 _PARAMETER = re.compile(
@@ -172,30 +170,30 @@ class _Splitter:
     def _assign(self, name: str, adds: bool, value: Value, declares: bool) -> None:
         old = self._assigned.get(name, self._known.get(name))
         if adds:
-            if isinstance(old, tuple) and isinstance(value, tuple | str):
+            if isinstance(old, tuple) and isinstance(value, tuple | str | Partial):
                 value = old + (value if isinstance(value, tuple) else (value,))
-            elif isinstance(old, str) and isinstance(value, str):
-                value = old + value
+            elif isinstance(old, str | Partial) and isinstance(value, str | Partial):
+                value = join((old, value))
             elif name in self._known:
                 value = None
-        self._grow(sum(map(len, value)) if isinstance(value, tuple) else len(value or ""))
+        self._grow(sum(len(text_of(one)) for one in (value if isinstance(value, tuple) else (value or "",))))
         if declares:
             self._known[name] = value
             if self._words[0].text in ("export", "declare") and not isinstance(value, tuple):
-                self._exported[name] = value
+                self._exported[name] = whole(value)
         else:
             self._assigned[name] = value
 
-    def _value(self) -> str | None:
-        """Read an assignment's value: one word, not split; None where part of it is not known."""
+    def _value(self) -> Field | None:
+        """Read an assignment's value: one word, not split; None where nothing of it is known."""
         self._word, self._splitting = [], False
         while self._at < len(self._text) and self._text[self._at] not in " \t\r\n;&|()<>":
             self._part(self._text[self._at])
-        value = None if self._unresolved else "".join(self._word)
+        value = assigned("".join(self._word), self._unresolved)
         self._word, self._splitting, self._used, self._unresolved = None, True, [], []
         return value
 
-    def _array(self) -> tuple[str, ...] | None:
+    def _array(self) -> tuple[Field, ...]:
         outer, self._words = self._words, []
         self._at += 1
         while self._at < len(self._text) and self._text[self._at] != ")":
@@ -216,7 +214,7 @@ class _Splitter:
         self._end_word()
         self._at += 1
         items, self._words = self._words, outer
-        return None if any(item.unresolved for item in items) else tuple(item.text for item in items)
+        return tuple(made(item.text, item.unresolved) for item in items)
 
     def _part(self, c: str) -> None:
         """Take the next part of a word: a quoted stretch, an escape, an expansion, or plain characters."""
@@ -279,20 +277,20 @@ class _Splitter:
             self._unresolved.append(name)
             return
         self._used.append(name)
-        whole = match[3] is not None or match[5] is not None
-        fields = (
-            list(value) if whole and isinstance(value, tuple) else [value[0] if isinstance(value, tuple) else value]
-        )
+        every = match[3] is not None or match[5] is not None
         if isinstance(value, tuple) and not value:
             return
-        if not quoted:
-            fields = [field for text in fields for field in text.split()] if self._splitting else fields
+        listed = value if isinstance(value, tuple) else (value,)
+        fields = list(listed) if every else [listed[0]]
+        if not quoted and self._splitting:
+            fields = [part for field in fields for part in split(field)]
         for index, field in enumerate(fields):
             if index and self._splitting:
                 used = list(self._used)
                 self._end_word()
                 self._used = used
-            self._add(field)
+            self._add(text_of(field))
+            self._unresolved.extend(field.unresolved if isinstance(field, Partial) else ())
 
     def _substitution(self) -> None:
         """Keep a command substitution or another ``$`` form as written, and mark it."""
@@ -361,15 +359,15 @@ class _Splitter:
         if not self._words:
             self._known.update(self._assigned)
             self._exported.update(
-                {k: v for k, v in self._assigned.items() if k in self._exported and not isinstance(v, tuple)}
+                {k: whole(v) for k, v in self._assigned.items() if k in self._exported and not isinstance(v, tuple)}
             )
         elif self._words[0].text == "export":
             for word in self._words[1:]:
                 value = self._known.get(word.text)
                 if word.text in self._known and not isinstance(value, tuple):
-                    self._exported[word.text] = value
+                    self._exported[word.text] = whole(value)
         elif self._words[0].text not in _DECLARING:
-            own = {k: v for k, v in self._assigned.items() if not isinstance(v, tuple)}
+            own = {k: whole(v) for k, v in self._assigned.items() if not isinstance(v, tuple)}
             self.commands.append(ShellCommand(tuple(self._words), {**self._exported, **own}))
         self._words, self._assigned = [], {}
 

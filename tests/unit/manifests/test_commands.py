@@ -161,3 +161,35 @@ def test_hostile_texts_are_read_in_linear_time() -> None:
     assert expand(many, {}).text == many
     assert lines("a " * 100_000)[0][0] == "a"
     assert lines("env " * 100_000) == []
+
+
+def test_of_a_variable_only_the_parts_that_are_not_known_are_not_known() -> None:
+    (command,) = commands_of_script('C="--tp 16 --node-rank ${RANK} --host $(hostname -i) $MORE"\nserve m $C --port 80')
+    assert [(word.text, word.unresolved) for word in command.words[2:]] == [
+        ("--tp", ()),
+        ("16", ()),
+        ("--node-rank", ()),
+        ("${RANK}", ("RANK",)),
+        ("--host", ()),
+        ("$(hostname -i)", ("$(hostname -i)",)),
+        ("$MORE", ("MORE",)),
+        ("--port", ()),
+        ("80", ()),
+    ]
+
+
+def test_of_an_array_only_the_items_that_are_not_known_are_not_known() -> None:
+    (command,) = commands_of_script('A=(--model "$1" --tp 8)\nA+=(--url "http://$H:80")\nserve "${A[@]}"')
+    assert [(word.text, bool(word.unresolved)) for word in command.words[1:]] == [
+        ("--model", False),
+        ("$1", True),
+        ("--tp", False),
+        ("8", False),
+        ("--url", False),
+        ("http://$H:80", True),
+    ]
+
+
+def test_a_variable_with_an_unknown_part_is_not_known_to_the_environment() -> None:
+    (command,) = commands_of_script("export URL=http://$HOST:80 TP=8\nserve m")
+    assert command.environment == {"URL": None, "TP": "8"}
