@@ -13,13 +13,13 @@ from moeplan.facts.fields import Field
 from moeplan.facts.values import Place, Value
 from moeplan.manifests.argument_table import ArgumentTable
 from moeplan.manifests.arguments import Arguments, read_arguments
-from moeplan.manifests.commands import Command, Word, commands_of, commands_of_script
+from moeplan.manifests.commands import Command, Word, commands_of, commands_of_script, commands_within
 from moeplan.manifests.containers import Container
 from moeplan.manifests.pod_templates import PodTemplate, find_pod_templates
 from moeplan.manifests.yaml_positions import Document, load_manifests
 from moeplan.model.rendering import ManifestSource
 
-__all__ = ["Knowledge", "Program", "Scene", "Subject", "read_scene"]
+__all__ = ["Derived", "Knowledge", "Program", "Scene", "Subject", "read_scene"]
 
 
 @attrs.frozen
@@ -231,10 +231,15 @@ def _read_script(scene: Scene, source: ManifestSource) -> None:
         return
     for command in commands:
         run = read_docker_run(command)
-        container = None if run is None else run.container
-        template = None if run is None else run.template
-        for subject in _launch(scene, "", source, None, template, container, command if run is None else run.command):
-            scene.launches.append(subject)
+        if run is None:
+            scene.launches.extend(_launch(scene, "", source, None, None, None, command))
+            continue
+        # A shell given to an image whose entrypoint is a program is no script but that program's arguments.
+        started = list(_launch(scene, "", source, None, run.template, run.container, run.command))
+        inner = () if started else commands_within(run.command)
+        for one in inner:
+            started.extend(_launch(scene, "", source, None, run.template, run.container, one))
+        scene.launches.extend(started)
 
 
 def _read_document(scene: Scene, source: ManifestSource, document: Document) -> None:

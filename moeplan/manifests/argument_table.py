@@ -12,7 +12,7 @@ from packaging.version import Version
 from moeplan.errors import InputError, Issue, escape
 from moeplan.manifests.versions import VersionRange, parse_range
 
-__all__ = ["KINDS", "ArgumentSpec", "ArgumentTable", "parse_argument_table"]
+__all__ = ["KINDS", "ArgumentSpec", "ArgumentTable", "parse_argument_table", "plain_name"]
 
 KINDS = ("flag", "value", "json", "list")
 _KEYS = frozenset(("name", "aliases", "kind", "versions"))

@@ -15,6 +15,7 @@ __all__ = [
     "DTYPE_BITS",
     "MAX_HEADER_BYTES",
     "METADATA_BYTES",
+    "PATH_PATTERN",
     "CheckpointFile",
     "CheckpointIndex",
     "CheckpointManifest",

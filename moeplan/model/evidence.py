@@ -24,6 +24,7 @@ from moeplan.units import parse_instant
 
 __all__ = [
     "ATTACHMENT_ROLES",
+    "RECORD_PATH",
     "RECORD_TYPES",
     "Attachment",
     "CheckpointDigest",
@@ -44,6 +45,7 @@ RECORD_TYPES = ("serving_trial", "checkpoint_digest", "preflight")
 ATTACHMENT_ROLES = ("requests", "chunk_gaps", "tool_output", "metrics_before", "metrics_after", "preflight")
 ATTACHMENT_PATH = r"^attachments/[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 RECORD_PATH = r"^evidence/[A-Za-z0-9][A-Za-z0-9._-]*\.json$"
+"""Where a record lies in an evidence bundle."""
 
 
 @attrs.frozen

@@ -25,6 +25,7 @@ __all__ = [
     "BINDINGS",
     "GATE_IDS",
     "GENERATOR_PATTERN",
+    "RUNTIME_PATTERN",
     "Artifact",
     "CheckpointRef",
     "Criterion",
@@ -62,6 +63,7 @@ GENERATOR_PATTERN = r"^[a-z0-9.-]{1,32}/[0-9A-Za-z.+-]{1,31}$"
 """Name and release of what made a document: its sentences are that release's wording."""
 
 RUNTIME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
+"""The name of an engine or of a plugin."""
 _COUNT_MAX = 10**9
 
 

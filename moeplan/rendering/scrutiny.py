@@ -11,7 +11,7 @@ from moeplan.model.rendering import GuideStep, RenderedFile, Rendering
 from moeplan.model.site import IMAGE_PATTERN
 from moeplan.wire.strict_json import child
 
-__all__ = ["RESERVED", "images_of", "objects_of", "scrutinise"]
+__all__ = ["RESERVED", "images_of", "objects_of", "script_images", "scrutinise"]
 
 RESERVED = ("kustomization.yaml", "readme.md", "manifest-set.json")
 """Names, in small letters, that the core writes itself."""

@@ -17,6 +17,7 @@ __all__ = [
     "load_document",
     "load_value",
     "require_canonical",
+    "size_cap",
     "structure_document",
 ]
 

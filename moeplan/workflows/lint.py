@@ -16,7 +16,7 @@ from moeplan.model.rendering import LintRequest, ManifestSource
 if TYPE_CHECKING:
     from moeplan.hooks.host import Host
 
-__all__ = ["lint", "lint_sources"]
+__all__ = ["lint", "lint_sources", "read_sources"]
 
 _MANIFEST_FAULT = "MANIFEST"
 """Id of findings that the core makes itself: what is wrong with a file before any plugin judges it."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moeplan.model.plugin import PluginFailure
 
 __all__ = [
+    "MAX_TOOL_BYTES",
     "PreflightReport",
     "ReadFiles",
     "importer_of",

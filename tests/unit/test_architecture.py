@@ -219,6 +219,16 @@ def _defined(node: ast.stmt) -> Iterator[str]:
             yield from _defined(inner)
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_what_a_module_takes_of_another_is_exported(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("moeplan."):
+            continue
+        source = ROOT.joinpath(*(node.module or "").split(".")).with_suffix(".py")
+        if source.is_file():
+            assert {alias.name for alias in node.names} <= _exported(ast.parse(source.read_text("utf-8")))
+
+
 def test_names_say_what_a_module_holds() -> None:
     paths = [path.relative_to(ROOT) for path in MODULES + PLUGIN_MODULES]
     parts = {part.removesuffix(".py").strip("_") for path in paths for part in path.parts}

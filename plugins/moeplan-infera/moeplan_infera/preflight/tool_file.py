@@ -16,7 +16,7 @@ from moeplan.errors import Issue, escape
 from moeplan.model.preflight import HOST_TIME_PATTERN
 from moeplan.units import MAX_SAFE_INTEGER
 
-__all__ = ["LEVELS", "HostReport", "Malformed", "Number", "ToolFinding", "read_host"]
+__all__ = ["LEVELS", "HostReport", "Malformed", "Number", "ToolFinding", "as_number", "as_object", "read_host"]
 
 LEVELS = ("info", "warn", "fail")
 """The tool's levels, mildest first."""
