@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError
 from moeplan.facts.derived import DERIVED
-from moeplan.facts.fields import Field, follow
+from moeplan.facts.fields import Field, follow, steps_of
 from moeplan.facts.values import Value, absent, known, unknown
 from moeplan.manifests.arguments import Argument
+from moeplan.manifests.commands import Word
 from moeplan.manifests.environment import resolve_environment
 from moeplan.manifests.versions import EngineImage, parse_image, parse_version
 from moeplan.wire.strict_json import child
@@ -50,8 +52,8 @@ def _holding(given: tuple[Argument, ...]) -> tuple[Argument, ...]:
 def _environment(subject: Subject, field: Field) -> Value:
     name = field.name
     if subject.command is not None and name in subject.command.environment:
-        text = subject.command.environment[name]
-        return unknown(subject.place()) if text is None else known(text, subject.place())
+        text, place = subject.command.environment[name], subject.place(word=_setting(subject, name))
+        return unknown(place) if text is None else known(text, place)
     if subject.container is None:
         return absent(subject.place())
     variable = subject.container.variable(name)
@@ -61,6 +63,21 @@ def _environment(subject: Subject, field: Field) -> Value:
     place = subject.place(variable.path)
     value = resolve_environment(subject.container.env).get(name)
     return unknown(place) if value is None or value.unresolved else known(value.text, place)
+
+
+def _setting(subject: Subject, name: str) -> Word | None:
+    """Return the last word of a launch's script, before the launch or at its end, that sets a variable."""
+    first = None if subject.command is None or not subject.command.words else subject.command.words[0]
+    if first is None or first.offset is None:
+        return first
+    script = subject.source.text
+    if subject.document is not None:
+        script = follow(subject.document.value, steps_of(first.path.removeprefix("$")))[0]
+    found = list(re.finditer(rf"(?<![\w$]){re.escape(name)}=", script)) if isinstance(script, str) else []
+    before = [match.start() for match in found if match.start() < first.offset]
+    if not before:
+        return first
+    return Word(f"{name}=", first.path, before[-1], script.count("\n", 0, before[-1]))
 
 
 def _image_part(reference: str | None, part: str, path: str, subject: Subject) -> Value:

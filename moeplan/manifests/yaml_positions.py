@@ -43,12 +43,16 @@ class Position:
         column: column of the value.
         key_line: line of the key, or of the value where there is no key.
         key_column: column of the key, likewise.
+        last_line: line that a scalar ends on; of mappings, lists and aliases the line they begin on.
+        style: how a scalar is written: ``|``, ``>`` or a quote; empty for plain words, mappings, lists and aliases.
     """
 
     line: int
     column: int
     key_line: int
     key_column: int
+    last_line: int
+    style: str = ""
 
 
 @attrs.frozen
@@ -202,8 +206,15 @@ class _Reader:
     def _node(self, event: Any, events: Iterator[Any], path: str, depth: int, key: Any = None) -> _Node:
         mark = event.start_mark
         start = (key or event).start_mark
-        self._positions[path] = Position(mark.line + 1, mark.column + 1, start.line + 1, start.column + 1)
         kind = type(event).__name__
+        self._positions[path] = Position(
+            mark.line + 1,
+            mark.column + 1,
+            start.line + 1,
+            start.column + 1,
+            _last_line(event) if kind == "ScalarEvent" else mark.line + 1,
+            (event.style or "") if kind == "ScalarEvent" else "",
+        )
         if kind == "AliasEvent":
             node = self._alias(event, path, depth)
         else:
@@ -246,7 +257,7 @@ class _Reader:
         # A comment may stand on the header line of a block scalar.
         first = (begin.line + 2, 1) if block else (begin.line + 1, begin.column + 1)
         self.scalars.append((*first, end.line + 1, end.column + 1))
-        last = end.line if end.column == 0 and end.line > begin.line else end.line + 1
+        last = _last_line(event)
         if event.style:
             return _Node(event.value, 1, 1, last)
         try:
@@ -301,6 +312,11 @@ class _Reader:
         if isinstance(value, int):
             return str(value)
         raise _at(event, path, "key_not_text", "a key that is not text", "text; put it in quotes", event.value)
+
+
+def _last_line(event: Any) -> int:
+    begin, end = event.start_mark, event.end_mark
+    return int(end.line if end.column == 0 and end.line > begin.line else end.line + 1)
 
 
 def _joined_node(value: Any, inner: list[_Node], event: Any) -> _Node:

@@ -150,3 +150,36 @@ spec:
 def test_nodes_of_the_site(stated: Any, expected: tuple[str, Any]) -> None:
     (launch,) = scene(pod(), site={} if stated is None else {"nodes": stated}).launches
     assert look(launch, "derived nodes") == expected
+
+
+_FORMS = {
+    "block": "args:\n  - |\n    export MODE=0\n    export MODE=1\n    exec vllm serve /m/Known -tp 8\n",
+    "folded": "args:\n  - >\n    export MODE=0; export MODE=1;\n\n    exec vllm serve\n    /m/Known -tp 8\n",
+    "double": 'args: ["export MODE=0\\nexport MODE=1\\nexec vllm serve \\\n  /m/Known -tp 8\\n"]\n',
+    "single": "args:\n- 'export MODE=0\n\n  export MODE=1\n\n  exec vllm serve /m/Known -tp 8'\n",
+    "plain": "args:\n- export MODE=0; export MODE=1;\n  exec vllm serve /m/Known -tp 8\n",
+}
+
+
+@pytest.mark.parametrize("form", _FORMS)
+def test_words_of_a_script_stand_where_they_are_written(form: str) -> None:
+    container = "name: engine\nimage: example/i\ncommand: [sh, -c]\n" + _FORMS[form]
+    indented = "\n".join("      " + line for line in container.splitlines())
+    text = f"kind: Pod\nmetadata: {{name: p}}\nspec:\n  containers:\n    -\n{indented}\n"
+    (launch,) = scene(text).launches
+    lines = text.splitlines()
+    for field, word in (("argument --tensor-parallel-size", "-tp"), ("environment MODE", "MODE=1")):
+        line, column = place(launch, field)
+        assert line is not None
+        assert column is not None
+        assert lines[line - 1][column - 1 :].startswith(word)
+
+
+def test_a_script_behind_an_alias_stands_where_the_alias_does() -> None:
+    text = (
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  containers:\n"
+        '  - {name: a, image: i, command: [sh, -c], args: &run ["\\n\\n\\nvllm serve /m/Known -tp 8"]}\n'
+        "  - {name: b, image: i, command: [sh, -c], args: *run}\n"
+    )
+    first, second = scene(text).launches
+    assert [place(one, "argument --tensor-parallel-size")[0] for one in (first, second)] == [5, 6]
