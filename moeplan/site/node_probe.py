@@ -44,20 +44,8 @@ MIB = 1 << 20
 NETWORK = frozenset(
     (
         *("9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2", "glusterfs"),
-        *(
-            "gpfs",
-            "lustre",
-            "ncpfs",
-            "nfs",
-            "nfs4",
-            "ocfs2",
-            "orangefs",
-            "pvfs2",
-            "smb3",
-            "smbfs",
-            "virtiofs",
-            "wekafs",
-        ),
+        *("gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2", "orangefs", "pvfs2", "smb3", "smbfs", "virtiofs"),
+        "wekafs",
     )
 )
 """File systems whose bytes lie elsewhere, or may."""

@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
+from moeplan.manifests.probe_containers import storage_probe_container
 from moeplan_infera.rendering import MODELS, WRAPPER, PodGround, overlay_copy, rdma_access, rdma_privileges, same_limits
 
 __all__ = ["PROBE_SECONDS", "node_job", "storage_job"]
 
 PROBE_SECONDS = 3600
 """Deadline of a probe: pulling tens of gigabytes of image is in it."""
+_LOCAL = ("xfs", "ext4")
+"""Source: AMD-AGI/Infera@5890f7f, examples/recipes/kimi-k3/README.md, section 5; R-WT-003."""
 
 
 def node_job(
@@ -29,7 +32,12 @@ def node_job(
         "name": "probe",
         "image": ground.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [WRAPPER, "python3", "-c", _script("rendering_node_probe.py")],
+        "command": [
+            WRAPPER,
+            "python3",
+            "-c",
+            files("moeplan_infera").joinpath("rendering_node_probe.py").read_text("utf-8"),
+        ],
         "env": [
             {"name": "ACCELERATORS", "value": str(accelerators)},
             {"name": "RDMA", "value": "yes" if ground.rdma_library is not None else "no"},
@@ -80,22 +88,16 @@ def storage_job(
         tensor_bytes: the least bytes they hold together.
         labels: of the Job and its pod.
     """
-    values = {
-        "DIRECTORY": MODELS,
-        "TARGET": target,
-        "DRAFT": draft or "",
-        "SHARDS": str(shards),
-        "BYTES": str(tensor_bytes),
-    }
-    container = {
-        "name": "probe",
-        "image": ground.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", _script("rendering_storage_probe.py")],
-        "env": [{"name": key, "value": value} for key, value in values.items()],
-        "resources": same_limits({"cpu": "1", "memory": "1Gi"}),
-        "volumeMounts": [{"name": "model", "mountPath": MODELS, "readOnly": True}],
-    }
+    container = storage_probe_container(
+        ground.image,
+        MODELS,
+        target=target,
+        draft=draft,
+        tensor_bytes=tensor_bytes,
+        resources=same_limits({"cpu": "1", "memory": "1Gi"}),
+        shards=shards,
+        filesystems=_LOCAL,
+    )
     return _job(
         name, namespace, ground.spec() | {"containers": [container], "volumes": [ground.model_volume()]}, labels
     )
@@ -112,7 +114,3 @@ def _job(name: str, namespace: str, spec: dict[str, Any], labels: Mapping[str, s
             "template": {"metadata": {"labels": dict(labels)}, "spec": {"restartPolicy": "Never"} | spec},
         },
     }
-
-
-def _script(name: str) -> str:
-    return files("moeplan_infera").joinpath(name).read_text("utf-8")

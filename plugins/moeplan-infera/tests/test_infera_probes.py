@@ -193,8 +193,8 @@ def test_too_few_files_and_bytes_are_faults(models: Path) -> None:
     code, told = storage(models, SHARDS="96", BYTES="1453000000000")
     assert code == 1
     assert told["faults"] == [
-        "the index names 3 files, 96 are wanted",
-        "the files hold 300 bytes, at least 1453000000000 are wanted",
+        "3 files hold the weights, 96 are wanted",
+        "3 files hold 300 bytes, at least 1453000000000 are wanted",
     ]
 
 

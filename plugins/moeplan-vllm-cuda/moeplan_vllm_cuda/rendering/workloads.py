@@ -8,6 +8,7 @@ from typing import Any
 
 from moeplan_vllm.monitoring import handoff_rule, pod_monitor, prometheus_rule
 
+from moeplan.manifests.probe_containers import storage_probe_container
 from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.rendering.asked import Asked
 from moeplan_vllm_cuda.rendering.ground import Host
@@ -160,7 +161,7 @@ def _node_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any
         "name": "probe",
         "image": ground.images[role],
         "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", _script("moeplan_vllm_cuda.rendering", "node_probe.py")],
+        "command": ["python3", "-c", files("moeplan_vllm_cuda.rendering").joinpath("node_probe.py").read_text("utf-8")],
         "env": [
             {"name": "GPUS", "value": str(gpus)},
             {"name": "DRIVER", "value": str(driver_branch(asked))},
@@ -181,30 +182,19 @@ def _node_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any
 
 def _storage_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any]:
     ground, size = asked.ground, asked.plan.residency.tensor_bytes
-    values = {
-        "DIRECTORY": MODELS,
-        "TARGET": ground.target,
-        "DRAFT": ground.draft or "",
-        "BYTES": str(size or 0),
-    }
-    container = {
-        "name": "probe",
-        "image": ground.images[role],
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["python3", "-c", _script("moeplan_vllm.rendering", "storage_probe.py")],
-        "env": [{"name": key, "value": value} for key, value in values.items()],
-        "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
-        "volumeMounts": [{"name": "model", "mountPath": MODELS, "readOnly": True}],
-    }
+    container = storage_probe_container(
+        ground.images[role],
+        MODELS,
+        target=ground.target,
+        draft=ground.draft,
+        tensor_bytes=size or 0,
+        resources={"requests": {"cpu": "1", "memory": "1Gi"}},
+    )
     spec = host_ground(ground) | pinned([host]) | {"containers": [container], "volumes": [model_volume(host)]}
     spec.pop("hostNetwork", None)
     spec.pop("dnsPolicy", None)
     name = f"{asked.name}-storage-{number}"
     return job(name, ground.namespace, asked.labels("probe"), spec, PROBE_SECONDS)
-
-
-def _script(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text("utf-8")
 
 
 def monitoring(asked: Asked) -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Looks at a model directory, mounted itself into a pod; it runs alone, on Python 3.8 or later.
 
-Variables: DIRECTORY (where it is mounted), TARGET and DRAFT (names below it; DRAFT may be empty), SHARDS (how many
-files the target's index names; 0 is any), BYTES (the least they hold together), MOUNTS (the table of mounts, for
-tests). It ends with 1 where something is wrong.
+Variables: DIRECTORY (where it is mounted), TARGET and DRAFT (names below it; DRAFT may be empty), FILESYSTEMS (the ones
+that will do, separated by commas; empty is all that are not over a network), SHARDS (how many files of weights the
+target has; 0 is any), BYTES (the least they hold together), MOUNTS (the table of mounts, for tests). It ends with 1
+where something is wrong. ``moeplan.manifests.probe_containers`` gives it to a pod.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from __future__ import annotations
 import json
 import os
 
-LOCAL = ("xfs", "ext4")
+__all__ = ["NETWORK", "main"]
+
+NETWORK = (
+    *("9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "ncpfs", "nfs", "nfs4", "ocfs2"),
+    *("orangefs", "pvfs2", "smb3", "smbfs", "virtiofs", "wekafs"),
+)
+"""File systems whose bytes lie elsewhere, or may; whatever is FUSE is taken for one."""
 
 
 def mount_of(path: str, table: str) -> tuple[str, str, str]:
@@ -25,26 +32,34 @@ def mount_of(path: str, table: str) -> tuple[str, str, str]:
     return found
 
 
-def mounts(directory: str, names: list[str], table: str, faults: list[str]) -> tuple[str, str]:
+def fits(kind: str, wanted: list[str]) -> bool:
+    """Return whether a file system is one of those wanted, or local where none is named."""
+    return kind in wanted if wanted else kind not in NETWORK and not kind.startswith("fuse")
+
+
+def mounts(directory: str, names: list[str], wanted: list[str], table: str, faults: list[str]) -> tuple[str, str]:
     """Check the mounts of a directory, which is one itself, and of names below it; return the directory's own."""
+    local = "local " + " or ".join(wanted) if wanted else "a local disk"
     point, kind, source = mount_of(directory, table)
     if point != directory:
         faults.append(f"{directory} is no mount of its own; what it lies on cannot be told")
     for path in (directory, *(os.path.join(directory, name) for name in names)):
         _point, on, what = mount_of(path, table)
-        if on not in LOCAL:
-            faults.append(f"{path} lies on {on} ({what}); local xfs or ext4 is wanted")
+        if not fits(on, wanted):
+            faults.append(f"{path} lies on {on} ({what}); {local} is wanted")
     return kind, source
 
 
 def shards(directory: str, faults: list[str]) -> tuple[int, int]:
-    """Return number and bytes of the files that the checkpoint's index names."""
-    try:
-        with open(os.path.join(directory, "model.safetensors.index.json")) as stream:
-            names = sorted(set(json.load(stream)["weight_map"].values()))
-    except (OSError, ValueError, KeyError) as error:
-        faults.append(f"no index in {directory}: {error}")
-        return 0, 0
+    """Return number and bytes of the files of weights: the one there is, or those that the index names."""
+    names = ["model.safetensors"]
+    if not os.path.exists(os.path.join(directory, names[0])):
+        try:
+            with open(os.path.join(directory, "model.safetensors.index.json")) as stream:
+                names = sorted(set(json.load(stream)["weight_map"].values()))
+        except (OSError, ValueError, KeyError) as error:
+            faults.append(f"no index in {directory}: {error}")
+            return 0, 0
     total = 0
     for name in names:
         try:
@@ -69,15 +84,17 @@ def main() -> None:
     """Look, say what was found, and end with 1 where something is wrong."""
     directory, target, draft = (os.environ[name] for name in ("DIRECTORY", "TARGET", "DRAFT"))
     wanted, least = int(os.environ["SHARDS"]), int(os.environ["BYTES"])
+    filesystems = [name for name in os.environ["FILESYSTEMS"].split(",") if name]
     faults: list[str] = []
     names = [name for name in (target, draft) if name]
-    kind, source = mounts(directory, names, os.environ.get("MOUNTS", "/proc/self/mountinfo"), faults)
+    table = os.environ.get("MOUNTS", "/proc/self/mountinfo")
+    kind, source = mounts(directory, names, filesystems, table, faults)
     weights(os.path.join(directory, target), faults)
     count, total = shards(os.path.join(directory, target), faults)
     if wanted and count != wanted:
-        faults.append(f"the index names {count} files, {wanted} are wanted")
+        faults.append(f"{count} files hold the weights, {wanted} are wanted")
     if total < least:
-        faults.append(f"the files hold {total} bytes, at least {least} are wanted")
+        faults.append(f"{count} files hold {total} bytes, at least {least} are wanted")
     if draft:
         weights(os.path.join(directory, draft), faults)
     told = {"filesystem": kind, "source": source, "files": count, "bytes": total, "faults": faults}

@@ -1,0 +1,53 @@
+"""The container with which a pod looks at the model directory that the engine will mount."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["storage_probe_container"]
+
+
+def storage_probe_container(
+    image: str,
+    directory: str,
+    *,
+    target: str,
+    draft: str | None,
+    tensor_bytes: int,
+    resources: Mapping[str, Any],
+    shards: int = 0,
+    filesystems: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return a container that says what a model directory lies on, and counts what is in it.
+
+    It asks for no device and mounts the pod's volume ``model`` to read.
+
+    Args:
+        image: one that has ``python3``, 3.8 or later; the engine's own, so that it is pulled when the probe is done.
+        directory: where the model directory is mounted.
+        target: the target's directory below it.
+        draft: the draft's, None where none is wanted.
+        tensor_bytes: the least bytes that the target's files hold together.
+        resources: of the container.
+        shards: how many files hold the target's weights; 0 is any number.
+        filesystems: those that will do; none named is all that are not over a network.
+    """
+    values = {
+        "DIRECTORY": directory,
+        "TARGET": target,
+        "DRAFT": draft or "",
+        "FILESYSTEMS": ",".join(filesystems),
+        "SHARDS": str(shards),
+        "BYTES": str(tensor_bytes),
+    }
+    return {
+        "name": "probe",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["python3", "-c", files("moeplan.manifests").joinpath("storage_probe.py").read_text("utf-8")],
+        "env": [{"name": key, "value": value} for key, value in values.items()],
+        "resources": dict(resources),
+        "volumeMounts": [{"name": "model", "mountPath": directory, "readOnly": True}],
+    }

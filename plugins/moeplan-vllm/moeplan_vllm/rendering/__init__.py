@@ -1,1 +1,0 @@
-"""What renderers of vLLM deployments share."""
