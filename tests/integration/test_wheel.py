@@ -17,6 +17,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
+from packaging.requirements import Requirement
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 Run = Callable[..., "CompletedProcess[str]"]
@@ -60,6 +61,7 @@ def test_it_holds_the_package_its_data_and_the_schemas_and_nothing_else(wheel: P
         for pattern in ("*.py", "py.typed", "catalogue/data/*.json")
         for path in (REPOSITORY / "moeplan").rglob(pattern)
     ]
+    package += [path for path in (REPOSITORY / "moeplan" / "plugin_template").rglob("*") if path.is_file()]
     expected = {path.relative_to(REPOSITORY).as_posix(): path.read_bytes() for path in package}
     expected |= {f"moeplan/schemas/{path.name}": path.read_bytes() for path in (REPOSITORY / "schemas").iterdir()}
     assert {"moeplan/py.typed", "moeplan/catalogue/data/registry-1.1.0.json"} < set(expected)
@@ -78,9 +80,15 @@ def test_its_metadata_names_versions_licence_and_command(wheel: Path) -> None:
     assert "License-Expression: Apache-2.0\n" in metadata
     assert "licenses/LICENSE" in info
     assert "moeplan = moeplan.cli.main:run" in commands
-    required = {line.split(": ")[1].split(">")[0] for line in metadata.splitlines() if line.startswith("Requires-Dist")}
+    listed = [Requirement(line.split(": ")[1]) for line in metadata.splitlines() if line.startswith("Requires-Dist")]
+    required = {one.name for one in listed if one.marker is None}
     assert {"attrs", "cattrs", "pyarrow"} < required
     assert not required & {"pytest", "numpy", "scipy", "hypothesis"}
+    assert {(one.name, str(one.marker)) for one in listed if one.marker is not None} == {
+        ("pytest", 'extra == "testing"'),
+        ("pytest", 'extra == "authoring"'),
+        ("copier", 'extra == "authoring"'),
+    }
 
 
 def test_it_is_imported_from_the_wheel_and_not_from_the_source(run_python: Run) -> None:

@@ -23,9 +23,9 @@ def documented_parsers() -> dict[str, argparse.ArgumentParser]:
         parser = argparse.ArgumentParser(prog=command, add_help=False)
         import_module(f"moeplan.cli.{command}_command").add_arguments(parser)
         actions = next((a for a in parser._actions if isinstance(a, argparse._SubParsersAction)), None)
-        if actions is None:
+        if actions is None or not actions.required:
             found[command] = parser
-        else:
+        if actions is not None:
             found |= {f"{command} {name}": inner for name, inner in actions.choices.items()}
     return found
 
@@ -35,7 +35,7 @@ def rows(parser: argparse.ArgumentParser) -> Rows:
     return [
         (_name(action).replace("|", r"\|"), (action.help or "").replace("|", r"\|"))
         for action in parser._actions
-        if not isinstance(action, argparse._HelpAction)
+        if not isinstance(action, argparse._HelpAction | argparse._SubParsersAction)
     ]
 
 
