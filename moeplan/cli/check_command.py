@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from moeplan.cli.output import emit_bytes, emit_text, note, table
-from moeplan.cli.plugins_command import add_plugin
+from moeplan.cli.plugin_options import add_plugin, note_failures
 from moeplan.errors import escape
 
 if TYPE_CHECKING:
@@ -39,24 +39,23 @@ def run(args: argparse.Namespace) -> int:
 
     # The plugins load while the files are read.
     started = start_plugins(args.plugin, expects=("moeplan_check", "moeplan_placement"))
-    from moeplan.cli.inputs import read_document
-    from moeplan.cli.lint_command import read_files
+    from moeplan.cli.inputs import read_document, read_site_values
+    from moeplan.cli.manifest_files import read_manifest_files
     from moeplan.model.plan import Plan
     from moeplan.wire.documents import dump_document
     from moeplan.wire.files import write_file
     from moeplan.workflows.check import check_with
 
     plan = read_document(args.plan, Plan)
-    site, digest = _site(args.site)
-    manifests = read_files(args.manifests)
+    site, digest = read_site_values(args.site)
+    manifests = read_manifest_files(args.manifests)
     with started.host() as host:
         report = check_with(host, plan, site, digest, manifests, args.runtime)
     data = dump_document(report)
     if args.output is not None:
         write_file(args.output, data)
         note(f"wrote {escape(args.output, 400)}")
-    for failure in report.failures:
-        note(f"error: [{failure.code}] {failure}")
+    note_failures(report.failures)
     if args.json:
         emit_bytes(data)
     else:
@@ -64,16 +63,6 @@ def run(args: argparse.Namespace) -> int:
     if report.summary.error:
         return 1
     return 3 if report.judged == "no" or report.failures else 0
-
-
-def _site(path: str | None) -> tuple[dict[str, Any], str | None]:
-    if path is None:
-        return {}, None
-    from moeplan.site.reading import read_partial_site, site_values
-    from moeplan.wire.documents import identify
-
-    site = read_partial_site(path)
-    return site_values(site), identify(site)
 
 
 def _lines(report: CompatibilityReport) -> list[str]:

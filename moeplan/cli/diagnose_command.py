@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from moeplan.cli.output import emit_json, emit_text, note, table
-from moeplan.cli.plugins_command import add_plugin
+from moeplan.cli.plugin_options import add_plugin, note_failures
 
 if TYPE_CHECKING:
     from moeplan.diagnosis.logs import OpenLog
@@ -118,8 +118,7 @@ def _expected_row(row: ExpectedLine) -> tuple[object, ...]:
 
 
 def _notes(made: Diagnosis, failures: tuple[PluginFailure, ...]) -> None:
-    for failure in failures:
-        note(f"error: [{failure.code}] {failure}")
+    note_failures(failures)
     for log in made.logs:
         if log.cut_lines:
             note(f"{log.file}: {log.cut_lines} line(s) longer than 64 KiB; only that much of each was looked at")

@@ -6,7 +6,7 @@ import argparse
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moeplan.errors import InputError, Issue, escape
 from moeplan.units import format_instant, parse_instant
@@ -23,6 +23,7 @@ __all__ = [
     "read_document",
     "read_policy",
     "read_registries",
+    "read_site_values",
 ]
 
 T = TypeVar("T")
@@ -99,6 +100,17 @@ def read_registries(paths: Sequence[str]) -> tuple[Registry, ...]:
     from moeplan.model.registry import Registry
 
     return tuple(read_authored(path, Registry) for path in paths)
+
+
+def read_site_values(path: str | None) -> tuple[dict[str, Any], str | None]:
+    """Return the JSON values of a site, whole or in part, and its digest; nothing where no file is named."""
+    if path is None:
+        return {}, None
+    from moeplan.site.reading import read_partial_site, site_values
+    from moeplan.wire.documents import identify
+
+    site = read_partial_site(path)
+    return site_values(site), identify(site)
 
 
 def add_at(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from moeplan.cli.actions import Actions, add_action
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
-from moeplan.cli.plugins_command import add_plugin
+from moeplan.cli.plugin_options import add_plugin
 
 if TYPE_CHECKING:
     from moeplan.importers.preflight import PreflightInputs
@@ -73,18 +73,18 @@ def add_format_arguments(action: argparse.ArgumentParser) -> None:
 def run_format(args: argparse.Namespace) -> int:
     """Let the plugin read the files, write record and table whole or not at all, and show what was found."""
     from moeplan.bundle.staging import staged_directory, write_member
+    from moeplan.cli.inputs import read_site_values
     from moeplan.cli.output import emit_json, emit_text, note
     from moeplan.errors import escape
     from moeplan.findings.lines import text_lines
     from moeplan.hooks.host import open_host
     from moeplan.importers.preflight import import_preflight
     from moeplan.importers.run import GivenFile
-    from moeplan.site.reading import read_partial_site, site_values
     from moeplan.wire.files import read_file
     from moeplan.workflows.preflight import MAX_TOOL_BYTES, PreflightReport, read_with_plugin
 
     files = {path: read_file(path, max_bytes=MAX_TOOL_BYTES) for path in args.files}
-    site = {} if args.site is None else site_values(read_partial_site(args.site))
+    site, _digest = read_site_values(args.site)
     with open_host(args.plugin, expects=["moeplan_importers", "moeplan_import"]) as host:
         read = read_with_plugin(host, files, site, args.action)
     given = [GivenFile(Path(path).name, data) for path, data in files.items()]

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from moeplan.cli.actions import add_action
 from moeplan.cli.output import emit_json, emit_text, note, table
+from moeplan.cli.plugin_options import add_plugin, note_host
 
 if TYPE_CHECKING:
     from moeplan.hooks.host import Host
 
-__all__ = ["EXAMPLE", "add_arguments", "add_plugin", "note_failures", "run"]
+__all__ = ["EXAMPLE", "add_arguments", "run"]
 
 EXAMPLE = "moeplan plugins"
 
@@ -38,25 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "moeplan plugins update moeplan-sglang-amd",
     )
     update.add_argument("directory", metavar="DIR", help="the distribution: a git repository without open changes")
-
-
-def add_plugin(parser: argparse.ArgumentParser) -> None:
-    """Add ``--plugin``, which may be given several times."""
-    parser.add_argument(
-        "--plugin",
-        action="append",
-        metavar="NAME",
-        help="load this plugin and no other; may be repeated (default: all)",
-    )
-
-
-def note_failures(host: Host) -> int:
-    """Name the plugins that failed on stderr, say so where there is none at all, and return the exit code."""
-    for failure in host.failures:
-        note(f"error: [{failure.code}] {failure}")
-    if not host.plugins and not host.failures:
-        note("no plugin is installed")
-    return 1 if host.failures else 0
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,4 +87,4 @@ def _show(host: Host, as_json: bool) -> int:
             for p in host.plugins
         ]
         emit_text(table(("plugin", "version", "engine", "vendor", "profiles", "distribution"), rows))
-    return note_failures(host)
+    return note_host(host)

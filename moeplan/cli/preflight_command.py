@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from moeplan.cli.output import emit_json, emit_text, note, table
-from moeplan.cli.plugins_command import add_plugin
+from moeplan.cli.output import emit_json, emit_text, table
+from moeplan.cli.plugin_options import add_plugin, note_failures
 
 if TYPE_CHECKING:
     from moeplan.workflows.preflight import PreflightReport
@@ -27,15 +27,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Read, judge and print; 1 for error findings, 3 where nothing could be judged."""
-    from moeplan.site.reading import read_partial_site, site_values
+    from moeplan.cli.inputs import read_site_values
     from moeplan.wire.files import read_file
     from moeplan.workflows.preflight import MAX_TOOL_BYTES, preflight
 
     files = {path: read_file(path, max_bytes=MAX_TOOL_BYTES) for path in args.files}
-    site = {} if args.site is None else site_values(read_partial_site(args.site))
+    site, _digest = read_site_values(args.site)
     report = preflight(files, site=site, format=args.format, plugins=args.plugin)
-    for failure in report.read.failures:
-        note(f"error: [{failure.code}] {failure}")
+    note_failures(report.read.failures)
     if args.json:
         emit_json(report.to_json())
     else:

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from moeplan.cli.output import emit_json, emit_text, table
-from moeplan.cli.plugins_command import add_plugin, note_failures
+from moeplan.cli.plugin_options import add_plugin, note_host
 from moeplan.errors import InputError, Issue
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _show(host: Host, as_json: bool) -> int:
             for plugin, one in found
         ]
         emit_text(table(("profile", "engine", "vendor", "plugin", "status", "source"), rows))
-    return note_failures(host)
+    return note_host(host)
 
 
 def _choose(args: argparse.Namespace) -> int:
@@ -75,7 +75,7 @@ def _choose(args: argparse.Namespace) -> int:
     plan = read_document(args.plan, Plan)
     with open_host(args.plugin) as host:
         found = choose_profiles(host, plan, AIMS if args.aim is None else (args.aim,))
-        code = note_failures(host)
+        code = note_host(host)
     if args.json:
         emit_json({"choices": [unstructure(one) for one in found], "failures": [unstructure(f) for f in host.failures]})
     elif not found:

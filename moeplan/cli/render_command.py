@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from moeplan.cli.output import emit_bytes, emit_json, emit_text, note, table
-from moeplan.cli.plugins_command import add_plugin, note_failures
+from moeplan.cli.plugin_options import add_plugin, note_host
 from moeplan.errors import escape
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         reading = reader.submit(_read, args, data)
         with open_host(plugins) as host:
             plan, site = reading.result()
-            note_failures(host)
+            note_host(host)
             made = render(plan, site, host, accept=args.accept)
     if args.diff:
         return _diff(args, made)
