@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError
+from moeplan.facts.config_maps import given_by_config_map, taken_from_config_maps
 from moeplan.facts.derived import DERIVED
 from moeplan.facts.fields import Field, follow, steps_of
 from moeplan.facts.values import Value, absent, known, unknown
@@ -57,9 +58,12 @@ def _environment(subject: Subject, field: Field) -> Value:
     if subject.container is None:
         return absent(subject.place())
     variable = subject.container.variable(name)
+    if variable is None and subject.container.env_from:
+        return taken_from_config_maps(subject, name, child(subject.container.path, "envFrom"))
     if variable is None:
-        place = subject.place(child(subject.container.path, "env"))
-        return unknown(place) if subject.container.env_from else absent(place)
+        return absent(subject.place(child(subject.container.path, "env")))
+    if variable.source == "configMapKeyRef":
+        return given_by_config_map(subject, name, variable.path)
     place = subject.place(variable.path)
     value = resolve_environment(subject.container.env).get(name)
     return unknown(place) if value is None or value.unresolved else known(value.text, place)
