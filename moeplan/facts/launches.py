@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
@@ -18,6 +18,9 @@ from moeplan.manifests.containers import Container
 from moeplan.manifests.pod_templates import PodTemplate, find_pod_templates
 from moeplan.manifests.yaml_positions import Document, load_manifests
 from moeplan.model.rendering import ManifestSource
+
+if TYPE_CHECKING:
+    from moeplan.manifests.docker_run import DockerRun
 
 __all__ = ["Derived", "Knowledge", "Program", "Scene", "Subject", "read_scene"]
 
@@ -234,12 +237,22 @@ def _read_script(scene: Scene, source: ManifestSource) -> None:
         if run is None:
             scene.launches.extend(_launch(scene, "", source, None, None, None, command))
             continue
-        # A shell given to an image whose entrypoint is a program is no script but that program's arguments.
-        started = list(_launch(scene, "", source, None, run.template, run.container, run.command))
-        inner = () if started else commands_within(run.command)
-        for one in inner:
-            started.extend(_launch(scene, "", source, None, run.template, run.container, one))
-        scene.launches.extend(started)
+        scene.launches.extend(_within_docker(scene, source, run))
+
+
+def _within_docker(scene: Scene, source: ManifestSource, run: DockerRun) -> list[Subject]:
+    """Return what a container started by hand launches, or the script it gives a shell.
+
+    A shell given to an image whose entrypoint is a program is no script but arguments of that program.
+    """
+    started = list(_launch(scene, "", source, None, run.template, run.container, run.command))
+    if not started:
+        try:
+            for one in commands_within(run.command):
+                started.extend(_launch(scene, "", source, None, run.template, run.container, one))
+        except InputError as error:
+            scene.faults.extend((source.name, issue) for issue in error.issues)
+    return started
 
 
 def _read_document(scene: Scene, source: ManifestSource, document: Document) -> None:

@@ -11,7 +11,7 @@ from moeplan.manifests.containers import Container
 from moeplan.manifests.environment import Expanded, expand, resolve_environment
 from moeplan.manifests.shell_words import ShellWord, split_script
 
-__all__ = ["Command", "Word", "commands_of", "commands_of_script"]
+__all__ = ["Command", "Word", "commands_of", "commands_of_script", "commands_within"]
 
 _SHELLS = frozenset(("sh", "bash", "dash", "ash", "zsh"))
 _SHELL_C = re.compile(r"-[a-zA-Z]*c[a-zA-Z]*")
@@ -116,6 +116,15 @@ def commands_of_script(
         InputError: an open quote, or variables that grow without bound.
     """
     return _script(Word(text, path), None, {}, _Scope(dict(variables or {}), {}), 0)
+
+
+def commands_within(command: Command) -> tuple[Command, ...]:
+    """Return the commands of the script that a command gives a shell with ``-c``, or the command alone.
+
+    Raises:
+        InputError: as for :func:`commands_of_script`.
+    """
+    return _commands(command.words, command.environment, _Scope(command.environment, {}), 0)
 
 
 def _word(expanded: Expanded, path: str) -> Word:

@@ -96,7 +96,7 @@ def _made(options: Sequence[tuple[str, str, Word]], image: Word, rest: tuple[Wor
         env_from="--env-file" in given,
         mounts=mounts,
         requests={},
-        limits={},
+        limits=_gpus(given.get("--gpus")),
         spec=_security(options),
     )
     spec = {"hostNetwork": given.get("--network") == "host", "hostIPC": given.get("--ipc") == "host"}
@@ -120,6 +120,20 @@ def _made(options: Sequence[tuple[str, str, Word]], image: Word, rest: tuple[Wor
     )
     inner = Command((*program, *rest), {}, has_program=bool(entrypoint))
     return DockerRun(container, template, inner, given.get("--gpus"))
+
+
+def _gpus(option: str | None) -> dict[str, Any]:
+    """Return the GPUs that ``--gpus`` counts or lists, as a resource; of ``all`` the number is not told.
+
+    Source: Docker CLI reference, docker container run, "Access an NVIDIA GPU".
+    """
+    fields = (option or "").strip("'\"")
+    listed = fields.removeprefix("device=")
+    if fields.isascii() and fields.isdigit():
+        return {"nvidia.com/gpu": fields}
+    if fields == listed or "$" in listed or "=" in listed:
+        return {}
+    return {"nvidia.com/gpu": str(len([one for one in listed.split(",") if one]))}
 
 
 def _environment(options: Sequence[tuple[str, str, Word]]) -> Iterator[EnvVar]:

@@ -115,6 +115,29 @@ docker run --rm -it --gpus all --ipc=host --network host -e A=1 --env=B=2 -e C -
     assert scene("docker ps\ndocker run --rm\n").launches == []
 
 
+@pytest.mark.parametrize(
+    ("option", "seen"),
+    [
+        ("--gpus all", ("absent", None)),
+        ("--gpus 4", ("known", 4)),
+        ("--gpus '\"device=0,2,3\"'", ("known", 3)),
+        ("--gpus device=$D", ("absent", None)),
+        ("", ("absent", None)),
+    ],
+)
+def test_the_gpus_that_docker_run_gives(option: str, seen: tuple[str, int | None]) -> None:
+    (launch,) = scene(f"docker run {option} --entrypoint vllm img serve /m\n").launches
+    assert look(launch, "derived accelerators") == seen
+
+
+def test_a_shell_in_docker_run_runs_its_script() -> None:
+    (launch,) = scene("docker run -e A=1 --entrypoint bash img -c 'B=2 vllm serve /m -tp 4'\n").launches
+    assert look(launch, "argument --tensor-parallel-size") == ("known", "4")
+    assert [look(launch, f"environment {name}") for name in "AB"] == [("known", "1"), ("known", "2")]
+    faulty = scene('docker run --entrypoint bash img -c "vllm serve \'"\n')
+    assert [issue.code for _, issue in faulty.faults] == ["invalid_script"]
+
+
 def test_scripts_within_manifests_have_their_own_lines() -> None:
     text = pod(
         "[sh, -c]",
