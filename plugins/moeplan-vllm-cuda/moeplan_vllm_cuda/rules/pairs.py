@@ -31,13 +31,15 @@ _PORT = "environment VLLM_NIXL_SIDE_CHANNEL_PORT"
 _SPECULATION = "argument --speculative-config"
 _LOOPBACK = ("127.*", "localhost", "0.0.0.0", "::1", "::")
 _ALIKE = (
-    "image reference",
-    "argument --dtype",
-    "argument --kv-cache-dtype",
-    "argument --attention-backend",
-    "argument --disable-hybrid-kv-cache-manager",
+    ("argument --dtype", "--dtype", "auto"),
+    ("argument --kv-cache-dtype", "--kv-cache-dtype", "auto"),
+    ("derived attention-backend", "--attention-backend", "not set"),
+    ("argument --disable-hybrid-kv-cache-manager", "--disable-hybrid-kv-cache-manager", "not set"),
 )
-"""What NIXL's compatibility hash covers and arguments say. Source: vLLM 0.27.1 wheel, nixl/metadata.py."""
+"""What NIXL's compatibility hash covers and arguments say: field, how it is called, what it is where it is left out.
+
+Source: vLLM 0.27.1 wheel, nixl/metadata.py.
+"""
 
 
 def _halves(scene: Scene) -> list[Subject]:
@@ -93,19 +95,45 @@ def distinct_ports(scene: Scene) -> Iterator[Hit]:
 
 
 def same_build(scene: Scene) -> Iterator[Hit]:
-    """C-PD-003: image, dtypes, attention backend and hybrid manager are the same on both halves of a NIXL pair."""
+    """C-PD-003: image, model, dtypes, attention backend and hybrid manager are the same on both halves of a pair."""
+    yield from _other_models(scene)
     for one, other in pairs_of(scene):
         if not _uses(one, "NixlConnector"):
             continue
-        for field in _ALIKE:
+        images = [known_text(half, "image reference") for half in (one, other)]
+        if images[0] is not None and images[1] is not None and _differ(images[0], images[1]):
+            message = f"the image is {images[0]} on prefill and {images[1]} on decode"
+            yield Hit(place_of(other, "image reference"), message, other)
+        for field, called, default in _ALIKE:
             left, right = look(one, field), look(other, field)
-            if "unknown" in (left.state, right.state) or (
-                field.startswith("image") and "absent" in (left.state, right.state)
-            ):
+            if "unknown" in (left.state, right.state):
                 continue
-            if left.shown() != right.shown():
-                message = f"{field.partition(' ')[2]} is {left.shown()} on prefill and {right.shown()} on decode"
+            told = [value.shown() if value.is_known else default for value in (left, right)]
+            if told[0] != told[1]:
+                message = f"{called} is {left.shown()} on prefill and {right.shown()} on decode"
                 yield Hit(right.place or other.place(), message, other)
+
+
+def _differ(one: str, other: str) -> bool:
+    """Return whether two image references name different builds: by digest or by tag; the registry tells nothing."""
+    (name, _, digest), (other_name, _, other_digest) = one.partition("@"), other.partition("@")
+    names = [each.rpartition("/")[2] for each in (name, other_name)]
+    tags = [each.partition(":")[2] for each in names]
+    if digest and other_digest and digest != other_digest:
+        return True
+    return names[0] != names[1] if all(tags) else not (digest and digest == other_digest) and names[0] != names[1]
+
+
+def _other_models(scene: Scene) -> Iterator[Hit]:
+    """Yield where the only prefill and the only decode half of a NIXL pair serve different models."""
+    halves = [one for one in _halves(scene) if _uses(one, "NixlConnector")]
+    if sorted(one.role for one in halves) != ["decode", "prefill"] or halves[0].group != halves[1].group:
+        return
+    one, other = sorted(halves, key=lambda half: half.role, reverse=True)
+    names = [half.model_reference for half in (one, other)]
+    if names[0] is not None and names[1] is not None and name_of(names[0]) != name_of(names[1]):
+        message = f"the model is {names[0]} on prefill and {names[1]} on decode"
+        yield Hit(place_of(other, "launch model"), message, other)
 
 
 def expandable_segments(scene: Scene) -> Iterator[Hit]:

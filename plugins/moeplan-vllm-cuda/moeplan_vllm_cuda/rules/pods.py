@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moeplan_vllm.families import family_of
 from moeplan_vllm.rules.placing import gpus_of_node, is_multi_node
 from moeplan_vllm.rules.reading import count, flag, look, place_of
 
@@ -12,11 +13,13 @@ from moeplan.facts.launches import Scene, Subject
 from moeplan.facts.values import Value
 from moeplan_vllm_cuda.recipes import find_variant
 
-__all__ = ["interfaces", "probes", "ready_timeout", "shared_memory", "storage"]
+__all__ = ["interfaces", "probes", "ready_timeout", "shared_memory", "stage_timeout", "storage"]
 
 _TIMEOUT = "environment VLLM_ENGINE_READY_TIMEOUT_S"
 _DEFAULT_TIMEOUT = 600
 """Seconds. Source: vLLM 0.27.1 wheel, envs.py."""
+_STEP_DEFAULT, _STEP_SECONDS = 300, 1800
+"""Seconds of a step: the default (vLLM 0.27.1 wheel, envs.py), and with pipeline stages (fact C-NET-011)."""
 _LARGE_GB = 500
 _LARGE_TIMEOUT = 3600
 """Seconds for what is larger than that. Source: fact C-TIM-001."""
@@ -77,6 +80,20 @@ def _timeout(subject: Subject) -> int | None:
         return _DEFAULT_TIMEOUT
     text = str(value.value) if value.is_known else ""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+
+
+def stage_timeout(scene: Scene) -> Iterator[Hit]:
+    """C-NET-011: with pipeline stages a step may take long; Kimi-K3's profile says so, of others it is not sure."""
+    field = "environment VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS"
+    for one in scene.engines():
+        stages, value = count(one, "--pipeline-parallel-size", 1), look(one, field)
+        text = str(value.value) if value.is_known else str(_STEP_DEFAULT) if value.state == "absent" else ""
+        seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
+        if stages is None or stages < 2 or seconds is None or seconds >= _STEP_SECONDS or one.model_reference is None:
+            continue
+        message = f"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS is {value.shown()} ({seconds} s) with {stages} pipeline stages"
+        severity = None if family_of(one.model_reference) == "kimi-k3" else "info"
+        yield Hit(place_of(one, field), message, one, severity)
 
 
 def ready_timeout(scene: Scene) -> Iterator[Hit]:

@@ -13,6 +13,7 @@ __all__ = ["RULES"]
 
 RULES: Mapping[str, Rule] = {
     **VLLM_RULES,
+    "C-DS-001": variables.autotune,
     "C-ENV-001": variables.unknown_variables,
     "C-ENV-004": memory.host_memory,
     "C-ENV-007": variables.parsers,
@@ -21,6 +22,7 @@ RULES: Mapping[str, Rule] = {
     "C-MEM-003": memory.fewer_than("h100", 32),
     "C-NET-001": pods.interfaces,
     "C-NET-010": pods.shared_memory,
+    "C-NET-011": pods.stage_timeout,
     "C-PD-001": pairs.announced_address,
     "C-PD-002": pairs.distinct_ports,
     "C-PD-003": pairs.same_build,

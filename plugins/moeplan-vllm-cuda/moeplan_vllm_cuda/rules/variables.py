@@ -1,4 +1,4 @@
-"""Names that vLLM has to know: its environment variables and the parsers of a model."""
+"""Names that vLLM has to know: its environment variables, the parsers of a model, a switch of one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ from collections.abc import Iterator
 
 from moeplan_vllm.arguments import was_read
 from moeplan_vllm.environment import Variable, find_variable, near_variables
-from moeplan_vllm.rules.reading import known_text, place_of
+from moeplan_vllm.families import family_of
+from moeplan_vllm.rules.reading import known_text, look, place_of
 
 from moeplan.facts.judge import Hit
 from moeplan.facts.launches import Scene, Subject
 from moeplan.manifests.versions import parse_version
 from moeplan_vllm_cuda.recipes import find_recipe, parsers_of_others
 
-__all__ = ["parsers", "unknown_variables"]
+__all__ = ["autotune", "parsers", "unknown_variables"]
 
 _JUDGED_BY_OTHERS = frozenset(
     ("VLLM_USE_FLASHINFER_MOE_FP4", "VLLM_USE_FLASHINFER_MOE_FP8", "VLLM_USE_FLASHINFER_MOE_MXFP4_MXFP8")
 )
 """Variables that facts of their own judge: C-MOE-011 and C-OSS-003."""
+_OTHER_TOOL_PARSERS = frozenset(
+    ("granite", "internlm", "jamba", "llama3_json", "llama4_json", "llama4_pythonic", "mistral", "phi4_mini_json")
+)
+"""Parsers of models that no recipe here is for. Source: vLLM documentation, "Tool Calling"."""
 
 
 def unknown_variables(scene: Scene) -> Iterator[Hit]:
@@ -71,6 +76,22 @@ def parsers(scene: Scene) -> Iterator[Hit]:
             ("reasoning", "argument --reasoning-parser", recipe.reasoning_parser),
         ):
             given = known_text(one, field)
-            if given is None or own is None or given == own or given not in parsers_of_others(kind):
+            others = parsers_of_others(kind) | (_OTHER_TOOL_PARSERS if kind == "tool" else frozenset())
+            if given is None or own is None or given == own or given not in others:
                 continue
             yield Hit(place_of(one, field), f"{given} is another model's parser; the recipe's is {own}", one)
+
+
+def autotune(scene: Scene) -> Iterator[Hit]:
+    """C-DS-001: DeepSeek-V3.2 runs without FlashInfer's autotuning; left out, what happens depends on the release."""
+    fields = ("argument --kernel-config enable_flashinfer_autotune", "argument --enable-flashinfer-autotune")
+    for one in scene.engines():
+        if one.model_reference is None or family_of(one.model_reference) != "deepseek-v3.2":
+            continue
+        given = [look(one, field) for field in fields]
+        told = [value for value in given if value.is_known and value.value is not None]
+        if any(value.state == "unknown" for value in given) or any(str(one.value).lower() == "false" for one in told):
+            continue
+        message = "FlashInfer's autotuning is " + ("on" if told else "not turned off")
+        place = told[0].place if told else None
+        yield Hit(place or place_of(one, "launch model"), message, one, None if told else "info")

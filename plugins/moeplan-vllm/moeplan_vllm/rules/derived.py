@@ -9,6 +9,7 @@ from typing import Any
 from moeplan.facts.launches import Derived, Subject
 from moeplan.facts.values import Value, absent, known, unknown
 from moeplan_vllm.families import family_of, name_of
+from moeplan_vllm.rules.backends import BACKENDS
 from moeplan_vllm.rules.placing import across_hosts, data_parallel_nodes, is_multi_node, rdma_visible
 from moeplan_vllm.rules.reading import connectors, count, flag, is_set, look, transfer
 
@@ -197,5 +198,8 @@ def _derived(read: Callable[[Subject], Any], field: str) -> Derived:
     return derived
 
 
-DERIVED: Mapping[str, Derived] = {name: _derived(read, field) for name, (read, field) in _READERS.items()}
+DERIVED: Mapping[str, Derived] = {
+    **{name: _derived(read, field) for name, (read, field) in _READERS.items()},
+    **BACKENDS,
+}
 """Name → function of a launch: ``Knowledge.derived`` of every vLLM plugin."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 
 from moeplan.facts.derived import nodes_of
@@ -10,14 +11,29 @@ from moeplan_vllm.rules.reading import count, flag, is_set, known_text, look
 
 __all__ = ["across_hosts", "data_parallel_nodes", "gpus_of_node", "is_multi_node", "rdma_visible", "same_node"]
 
+_DEVICE = re.compile(r"[0-9]{1,3}|(?:GPU|MIG)-[0-9a-f-]+")
+
 
 def gpus_of_node(subject: Subject) -> int | None:
-    """Return the GPUs that the launch can see on its node: what the container asks for, or what the site has."""
+    """Return the GPUs that the launch can see on its node: those it names, asks for, or the site has."""
+    named = _visible(subject)
     asked = look(subject, "derived accelerators")
     if asked.is_known:
-        return int(asked.value)
+        return int(asked.value) if named is None else min(named, int(asked.value))
+    if named is not None:
+        return named
     sited = subject.scene.site.get("acceleratorsPerNode")
     return sited if asked.state == "absent" and isinstance(sited, int) else None
+
+
+def _visible(subject: Subject) -> int | None:
+    """Return how many GPUs ``CUDA_VISIBLE_DEVICES`` names, None where it names none or that is not known.
+
+    Source: CUDA C++ Programming Guide, "CUDA Environment Variables".
+    """
+    text = known_text(subject, "environment CUDA_VISIBLE_DEVICES") or ""
+    listed = [one.strip() for one in text.split(",")]
+    return len(listed) if all(_DEVICE.fullmatch(one) for one in listed) else None
 
 
 def data_parallel_nodes(subject: Subject) -> bool | None:
