@@ -73,14 +73,35 @@ def applies_to(fact: Fact, profile: str | None) -> bool:
 def _hits(fact: Fact, scene: Scene) -> Iterator[Hit]:
     if fact.violated is None:
         return
-    at = parse_field(fact.at) if fact.at is not None else next(fields_of(fact.violated), None)
     for subject in _subjects(fact.each, scene):
         if fact.when is not None and evaluate_condition(fact.when, subject) is not True:
             continue
         if evaluate_condition(fact.violated, subject) is True:
+            at = parse_field(fact.at) if fact.at is not None else _at(fact.violated, subject)
             shown = _shown_by(subject, fact, at) if fact.each == "group" else subject
             place = None if at is None else shown.look(at).place
             yield Hit(place or shown.place(), None, shown)
+
+
+_BESIDE = frozenset(("launch", "site", "model", "derived", "document"))
+"""Spaces of fields that say where a test applies rather than what is wrong there."""
+
+
+def _at(violated: Condition, subject: Subject) -> Field | None:
+    """Return the field that shows a fault: of the first tests that hold, one that is a place in the manifest."""
+    fields = list(_holding(violated, subject))
+    return next((field for field in fields if field.space not in _BESIDE), next(iter(fields), None))
+
+
+def _holding(condition: Condition, subject: Subject) -> Iterator[Field]:
+    if condition.kind == "any":
+        held = next((part for part in condition.parts if evaluate_condition(part, subject) is True), None)
+        yield from fields_of(condition) if held is None else _holding(held, subject)
+    elif condition.kind == "all":
+        for part in condition.parts:
+            yield from _holding(part, subject)
+    else:
+        yield from fields_of(condition)
 
 
 def _shown_by(group: Subject, fact: Fact, at: Field | None) -> Subject:

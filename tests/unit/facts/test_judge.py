@@ -54,6 +54,21 @@ def test_versions() -> None:
     assert message.startswith("not known for this engine version (stated for >=0.30)")
 
 
+def test_of_several_faults_the_one_that_is_there_is_shown() -> None:
+    either = {
+        "id": "X-1",
+        "violated": {
+            "any": [
+                {"field": "argument --gpu-memory-utilization", "above": "0.9"},
+                {"all": [{"field": "launch kind", "is": "engine"}, {"field": "environment MODE", "is": "1"}]},
+            ]
+        },
+    }
+    text = pod("[vllm, serve, /m, --gpu-memory-utilization, '0.8']", "env:\n        - {name: MODE, value: '1'}")
+    (line,) = [number for number, one in enumerate(text.splitlines(), 1) if "MODE" in one]
+    assert [one[2] for one in found(either, text=text)] == [line]
+
+
 def test_a_group_shows_the_engine_that_lacks_what_the_other_has() -> None:
     fact = {"id": "G-1", "each": "group", "violated": {"differs": "argument --speculative-config"}}
     texts = (pod("[vllm, serve, /m, --spec.method, mtp]"), pod(name="other"))
