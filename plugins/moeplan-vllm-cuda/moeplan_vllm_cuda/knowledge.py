@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cache
 
-from moeplan_vllm.facts import read_fact_files, vllm_facts
+from moeplan_vllm.facts import vllm_facts
 from moeplan_vllm.families import architecture
 from moeplan_vllm.programs import IMAGES, role_of, vllm_programs
 
+from moeplan.facts.files import read_fact_files
 from moeplan.facts.launches import Knowledge
 from moeplan.facts.model import FactSet
 from moeplan_vllm_cuda.naming import ORIGIN, PACKAGE

@@ -23,7 +23,8 @@ def moeplan_runtime() -> RuntimeInfo:
 
     from moeplan_vllm.facts import ORIGIN as VLLM_ORIGIN
     from moeplan_vllm.facts import PACKAGE as VLLM_PACKAGE
-    from moeplan_vllm.facts import rules_of
+
+    from moeplan.facts.files import rules_of
 
     return RuntimeInfo(
         engine="vllm",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
+from typing import TYPE_CHECKING
 
-from moeplan.facts.model import FactSet, load_facts
+from moeplan.facts.files import read_fact_files
 
-__all__ = ["ORIGIN", "infera_facts"]
+if TYPE_CHECKING:
+    from moeplan.facts.model import FactSet
+
+__all__ = ["ORIGIN", "PACKAGE", "infera_facts"]
 
 ORIGIN = "moeplan-infera"
+"""The distribution these facts belong to."""
+PACKAGE = "moeplan_infera.facts"
+"""The package that holds their files."""
 
 
-@cache
 def infera_facts() -> FactSet:
-    """Return every fact of this library, in the order of its files' names."""
-    found = sorted(entry.name for entry in files("moeplan_infera.facts").iterdir() if entry.name.endswith(".json"))
-    sets = [load_facts(files("moeplan_infera.facts").joinpath(name).read_bytes(), ORIGIN) for name in found]
-    return FactSet(ORIGIN, ()).joined(*sets)
+    """Return every fact of this library."""
+    return read_fact_files(PACKAGE, ORIGIN)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from moeplan_vllm.facts import read_fact_files, vllm_facts
+from moeplan_vllm.facts import vllm_facts
 
+from moeplan.facts.files import read_fact_files
 from moeplan.facts.model import FactSet
 
 __all__ = ["ORIGIN", "all_facts"]

@@ -1,18 +1,15 @@
-"""The facts of vLLM that hold on every accelerator, and how a distribution's fact files are read."""
+"""The facts of vLLM that hold on every accelerator."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
-from functools import cache
-from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from moeplan.facts.files import read_fact_files
 
 if TYPE_CHECKING:
     from moeplan.facts.model import FactSet
-    from moeplan.model.plugin import FindingRule
 
-__all__ = ["ORIGIN", "PACKAGE", "read_fact_files", "rules_of", "vllm_facts"]
+__all__ = ["ORIGIN", "PACKAGE", "vllm_facts"]
 
 ORIGIN = "moeplan-vllm"
 """The distribution these facts belong to."""
@@ -20,35 +17,6 @@ PACKAGE = "moeplan_vllm.facts"
 """The package that holds their files."""
 
 
-@cache
-def read_fact_files(package: str, origin: str) -> FactSet:
-    """Return the facts in all JSON files of a package, in the order of the files' names.
-
-    Args:
-        package: the package that holds the files, such as ``moeplan_vllm.facts``.
-        origin: the distribution whose facts they are.
-
-    Raises:
-        InputError: a file holds a malformed fact, or two hold the same id.
-    """
-    from moeplan.facts.model import FactSet, load_facts
-
-    return FactSet(origin, ()).joined(*(load_facts(data, origin) for data in _contents(package)))
-
-
-def rules_of(package: str, origin: str) -> tuple[FindingRule, ...]:
-    """Return the ids of the same facts, as ``RuntimeInfo.rules`` wants them, without reading what the facts say."""
-    from moeplan.model.plugin import FindingRule
-
-    return tuple(FindingRule(str(row["id"]), origin) for data in _contents(package) for row in json.loads(data))
-
-
 def vllm_facts() -> FactSet:
     """Return the facts of vLLM itself; those of an accelerator stand in its plugin."""
     return read_fact_files(PACKAGE, ORIGIN)
-
-
-def _contents(package: str) -> Iterator[bytes]:
-    folder = files(package)
-    for name in sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json")):
-        yield folder.joinpath(name).read_bytes()
