@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from moeplan.testing import RuntimePluginSuite
+from moeplan.testing.hostile import CONTAINERS
 from moeplan.testing.suite import REGENERATE
 
 PLUGIN = '''
@@ -335,3 +336,13 @@ def test_pytest_collects_it_and_a_person_reads_what_to_do(made: Path) -> None:
     assert shown.returncode == 1
     assert "1 failed, 15 passed" in shown.stdout
     assert 'there is no golden: golden = (LintGolden("cases/wrong.sh", "golden/wrong.json"),)' in shown.stdout
+
+
+def test_the_authors_guide_has_each_test() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "plugins.md").read_text("utf-8")
+    assert re.findall(r"\| `(test_[a-z_]+)` \|$", page, re.MULTILINE) == [
+        name for name in vars(RuntimePluginSuite) if name.startswith("test_")
+    ]
+    assert f"`{REGENERATE}=1`" in page
+    assert f"`deadline_s` seconds ({RuntimePluginSuite.deadline_s})" in page
+    assert f"{CONTAINERS:,} containers" in page
