@@ -3,7 +3,7 @@
 Variables: DIRECTORY (where it is mounted), TARGET and DRAFT (names below it; DRAFT may be empty), FILESYSTEMS (the ones
 that will do, separated by commas; empty is all that are not over a network), SHARDS (how many files of weights the
 target has; 0 is any), BYTES (the least they hold together), MOUNTS (the table of mounts, for tests). It ends with 1
-where something is wrong. ``moeplan.manifests.probe_containers`` gives it to a pod.
+where something is wrong. ``moeplan.manifests.probes`` gives it to a pod.
 """
 
 from __future__ import annotations

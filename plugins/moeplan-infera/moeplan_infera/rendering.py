@@ -6,11 +6,12 @@ Source: Infera's CRD ``inferadeployments.infera.amd.com`` (v1alpha1) and its rec
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
+
+from moeplan.manifests.words import option_words
 
 __all__ = [
     "MODELS",
@@ -70,14 +71,7 @@ class PodGround:
 
 def command(module: str, arguments: Mapping[str, Any]) -> list[str]:
     """Return the command of one of Infera's programs; JSON options become JSON text, flags stand alone."""
-    words = [WRAPPER, "python3", "-m", module]
-    for name, value in arguments.items():
-        words.append(name)
-        if isinstance(value, Mapping):
-            words.append(json.dumps(dict(value)))
-        elif value is not True:
-            words.append(str(value))
-    return words
+    return [WRAPPER, "python3", "-m", module, *option_words(arguments)]
 
 
 def environment(values: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -10,13 +10,11 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from moeplan.manifests.probe_containers import storage_probe_container
+from moeplan.manifests.probes import probe_job, storage_probe_container
 from moeplan_infera.rendering import MODELS, WRAPPER, PodGround, overlay_copy, rdma_access, rdma_privileges, same_limits
 
-__all__ = ["PROBE_SECONDS", "node_job", "storage_job"]
+__all__ = ["node_job", "storage_job"]
 
-PROBE_SECONDS = 3600
-"""Deadline of a probe: pulling tens of gigabytes of image is in it."""
 _LOCAL = ("xfs", "ext4")
 """Source: AMD-AGI/Infera@5890f7f, examples/recipes/kimi-k3/README.md, section 5; R-WT-003."""
 
@@ -62,7 +60,7 @@ def node_job(
             "volumes": volumes,
         }
     )
-    return _job(name, namespace, spec, labels)
+    return probe_job(name, namespace, labels, spec)
 
 
 def storage_job(
@@ -98,19 +96,5 @@ def storage_job(
         shards=shards,
         filesystems=_LOCAL,
     )
-    return _job(
-        name, namespace, ground.spec() | {"containers": [container], "volumes": [ground.model_volume()]}, labels
-    )
-
-
-def _job(name: str, namespace: str, spec: dict[str, Any], labels: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
-        "spec": {
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": PROBE_SECONDS,
-            "template": {"metadata": {"labels": dict(labels)}, "spec": {"restartPolicy": "Never"} | spec},
-        },
-    }
+    spec = ground.spec() | {"containers": [container], "volumes": [ground.model_volume()]}
+    return probe_job(name, namespace, labels, spec)

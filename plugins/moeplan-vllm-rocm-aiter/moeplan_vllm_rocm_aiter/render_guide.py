@@ -18,8 +18,8 @@ from typing import Any
 
 from moeplan_infera.preflight.hooks import checks
 from moeplan_infera.rendering import PodGround
-from moeplan_infera.rendering_probes import PROBE_SECONDS
 
+from moeplan.manifests.probes import PROBE_SECONDS
 from moeplan.model.plan import Plan
 from moeplan.model.rendering import GuideStep
 from moeplan_vllm_rocm_aiter.combos import combos

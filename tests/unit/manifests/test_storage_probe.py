@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from moeplan.manifests.probe_containers import storage_probe_container
+from moeplan.manifests.probes import storage_probe_container
 from moeplan.manifests.storage_probe import NETWORK, fits
 from moeplan.site import node_probe
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
+from moeplan.manifests.probes import PROBE_SECONDS
 from moeplan.model.rendering import GuideStep
 from moeplan_vllm_cuda.rendering.asked import Against, Asked
 from moeplan_vllm_cuda.rendering.objects import PROGRESS_BEYOND
 from moeplan_vllm_cuda.rendering.options import draft_repository
 from moeplan_vllm_cuda.rendering.placing import statement
-from moeplan_vllm_cuda.rendering.workloads import PROBE_SECONDS, driver_branch
+from moeplan_vllm_cuda.rendering.workloads import driver_branch
 
 __all__ = ["guide_steps"]
 

@@ -1,4 +1,4 @@
-"""Objects around pods: Deployment, LeaderWorkerSet, Service, Job, Namespace.
+"""Objects around pods: Deployment, LeaderWorkerSet, Service, Namespace.
 
 Source: Kubernetes API 1.31; LeaderWorkerSet API leaderworkerset.x-k8s.io/v1.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["PROGRESS_BEYOND", "deployment", "job", "leader_worker_set", "namespace", "service"]
+__all__ = ["PROGRESS_BEYOND", "deployment", "leader_worker_set", "namespace", "service"]
 
 PROGRESS_BEYOND = 600
 """Seconds beyond the startup probe's budget after which a Deployment counts as stuck: pulling the image is in it."""
@@ -72,21 +72,5 @@ def service(name: str, namespace: str, labels: Mapping[str, str], port: int) -> 
         "spec": {
             "selector": dict(labels),
             "ports": [{"name": "http", "port": port, "targetPort": "http"}],
-        },
-    }
-
-
-def job(
-    name: str, namespace: str, labels: Mapping[str, str], spec: Mapping[str, Any], deadline_seconds: int
-) -> dict[str, Any]:
-    """Return a Job that is tried once."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
-        "spec": {
-            "backoffLimit": 0,
-            "activeDeadlineSeconds": deadline_seconds,
-            "template": {"metadata": {"labels": dict(labels)}, "spec": {"restartPolicy": "Never", **spec}},
         },
     }

@@ -8,11 +8,11 @@ from typing import Any
 
 from moeplan_vllm.monitoring import handoff_rule, pod_monitor, prometheus_rule
 
-from moeplan.manifests.probe_containers import storage_probe_container
+from moeplan.manifests.probes import probe_job, storage_probe_container
 from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.rendering.asked import Asked
 from moeplan_vllm_cuda.rendering.ground import Host
-from moeplan_vllm_cuda.rendering.objects import deployment, job, leader_worker_set, service
+from moeplan_vllm_cuda.rendering.objects import deployment, leader_worker_set, service
 from moeplan_vllm_cuda.rendering.pods import (
     EnginePod,
     engine_pod,
@@ -25,7 +25,6 @@ from moeplan_vllm_cuda.rendering.ranks import network_environment, rank_argument
 from moeplan_vllm_cuda.rendering.words import MODELS, SHELL_START, serve_words, shell_lines
 
 __all__ = [
-    "PROBE_SECONDS",
     "driver_branch",
     "engine_arguments",
     "engines",
@@ -35,8 +34,6 @@ __all__ = [
     "router_words",
 ]
 
-PROBE_SECONDS = 3600
-"""Deadline of a probe: pulling tens of gigabytes of image is in it."""
 _POD_IP = "$(POD_IP)"
 _LEAST_HANDOFF_PERCENT = 90
 
@@ -177,7 +174,7 @@ def _node_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any
     give_rdma(ground, container, volumes)
     spec = host_ground(ground) | pinned([host]) | {"containers": [container], "volumes": volumes}
     name = f"{asked.name}-node-{number}"
-    return job(name, ground.namespace, asked.labels("probe"), spec, PROBE_SECONDS)
+    return probe_job(name, ground.namespace, asked.labels("probe"), spec)
 
 
 def _storage_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, Any]:
@@ -194,7 +191,7 @@ def _storage_job(asked: Asked, number: int, role: str, host: Host) -> dict[str, 
     spec.pop("hostNetwork", None)
     spec.pop("dnsPolicy", None)
     name = f"{asked.name}-storage-{number}"
-    return job(name, ground.namespace, asked.labels("probe"), spec, PROBE_SECONDS)
+    return probe_job(name, ground.namespace, asked.labels("probe"), spec)
 
 
 def monitoring(asked: Asked) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The container with which a pod looks at the model directory that the engine will mount."""
+"""Jobs that look at a node before an engine starts there, and the look at the model directory that it will mount."""
 
 from __future__ import annotations
 
@@ -6,7 +6,24 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["storage_probe_container"]
+__all__ = ["PROBE_SECONDS", "probe_job", "storage_probe_container"]
+
+PROBE_SECONDS = 3600
+"""Deadline of a probe: pulling tens of gigabytes of image is in it."""
+
+
+def probe_job(name: str, namespace: str, labels: Mapping[str, str], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a Job that is tried once, with the spec of its pod."""
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "namespace": namespace, "labels": dict(labels)},
+        "spec": {
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": PROBE_SECONDS,
+            "template": {"metadata": {"labels": dict(labels)}, "spec": {"restartPolicy": "Never", **spec}},
+        },
+    }
 
 
 def storage_probe_container(
