@@ -11,7 +11,7 @@ from pathlib import Path
 
 from moeplan.digest import digest_stream
 from moeplan.errors import Issue, StoreError, escape
-from moeplan.wire.files import open_regular, store_error, write_chunks
+from moeplan.wire.files import open_regular, store_error, sync_directory, write_chunks
 
 __all__ = ["staged_directory", "write_member"]
 
@@ -38,7 +38,7 @@ def staged_directory(target: Path | str) -> Iterator[Path]:
         try:
             _sync(filling)
             os.rename(filling, where)
-            _sync_one(where.parent)
+            sync_directory(where.parent)
         except OSError as error:
             raise store_error(target, error, "write") from None
     finally:
@@ -78,12 +78,4 @@ def _discard(staging: Path | None) -> None:
 
 def _sync(root: Path) -> None:
     for directory, _directories, _files in os.walk(root):
-        _sync_one(Path(directory))
-
-
-def _sync_one(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        sync_directory(directory)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 from moeplan.errors import Issue, StoreError, escape
 from moeplan.wire.strict_json import MAX_BYTES
 
-__all__ = ["lies_within", "open_regular", "read_file", "store_error", "write_chunks", "write_file"]
+__all__ = ["lies_within", "open_regular", "read_file", "store_error", "sync_directory", "write_chunks", "write_file"]
 
 
 _NEXT = {
@@ -125,7 +125,7 @@ def write_chunks(path: Path | str, chunks: Iterable[bytes]) -> None:
             os.fsync(descriptor)
         os.replace(temporary, target)
         temporary = None
-        _sync_directory(target.parent)
+        sync_directory(target.parent)
     except OSError as error:
         raise store_error(path, error, "write") from None
     finally:
@@ -174,7 +174,8 @@ def _umask() -> int:
     return mask
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path | str) -> None:
+    """Have a directory's entries written to the disk; raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

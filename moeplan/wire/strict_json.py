@@ -17,6 +17,7 @@ __all__ = [
     "RefusedNumber",
     "check_value",
     "child",
+    "document_text",
     "integer_of",
     "object_of",
     "parse_strict",
@@ -68,6 +69,22 @@ def _quoted(key: str) -> str:
     return escape(json.dumps(key if len(key) <= 80 else key[:80] + "…"), 1000)
 
 
+def document_text(data: bytes, max_bytes: int) -> str:
+    """Return a document's text.
+
+    Raises:
+        InputError: more bytes than ``max_bytes``, a byte-order mark, or any encoding but UTF-8.
+    """
+    if len(data) > max_bytes:
+        raise _error("$", "too_large", "document too large", f"at most {max_bytes} bytes", f"{len(data)} bytes")
+    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise _error("$", "wrong_encoding", "byte-order mark", "UTF-8 without a byte-order mark")
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise _error("$", "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8") from None
+
+
 def parse_strict(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> Any:
     """Return the JSON value in ``data``, or refuse it.
 
@@ -78,15 +95,7 @@ def parse_strict(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MA
     Raises:
         InputError: with every fault found and its JSON path; syntax errors name line and column.
     """
-    if len(data) > max_bytes:
-        raise _error("$", "too_large", "document too large", f"at most {max_bytes} bytes", f"{len(data)} bytes")
-    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise _error("$", "wrong_encoding", "byte-order mark", "UTF-8 without a byte-order mark")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        place = f"byte {error.start}"
-        raise _error("$", "wrong_encoding", f"not UTF-8 at {place}", "UTF-8") from None
+    text = document_text(data, max_bytes)
     _check_depth(data, max_depth)
     try:
         value = _decode(text)

@@ -6,13 +6,12 @@ it: decimal integers with leading zeros are refused, because YAML 1.1 reads them
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.wire.strict_json import MAX_DEPTH, RefusedNumber, check_value, child, integer_of, object_of
+from moeplan.wire.strict_json import MAX_DEPTH, RefusedNumber, check_value, child, document_text, integer_of, object_of
 
 __all__ = ["MAX_YAML_BYTES", "parse_yaml_strict"]
 
@@ -42,14 +41,7 @@ def parse_yaml_strict(data: bytes, *, max_bytes: int = MAX_YAML_BYTES) -> Any:
     """
     import yaml
 
-    if len(data) > max_bytes:
-        raise _error("$", "too_large", "document too large", f"at most {max_bytes} bytes", f"{len(data)} bytes")
-    if data.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise _error("$", "wrong_encoding", "byte-order mark", "UTF-8 without a byte-order mark")
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise _error("$", "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8") from None
+    text = document_text(data, max_bytes)
     try:
         value = _document(yaml.parse(text, Loader=yaml.SafeLoader))
     except yaml.MarkedYAMLError as error:
