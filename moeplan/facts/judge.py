@@ -80,7 +80,13 @@ def _hits(fact: Fact, scene: Scene) -> Iterator[Hit]:
             at = parse_field(fact.at) if fact.at is not None else _at(fact.violated, subject)
             shown = _shown_by(subject, fact, at) if fact.each == "group" else subject
             place = None if at is None else shown.look(at).place
-            yield Hit(place or shown.place(), None, shown)
+            message = None if at is None or fact.message is None else fact.message.replace("{at}", _told(at, shown))
+            yield Hit(place or shown.place(), message, shown)
+
+
+def _told(field: Field, subject: Subject) -> str:
+    """Return a field and its value as a message gives them: ``--max-num-seqs is 64``."""
+    return f"{str(field).partition(' ')[2]} is {subject.look(field).shown()}"
 
 
 _BESIDE = frozenset(("launch", "site", "model", "derived", "document"))

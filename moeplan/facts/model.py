@@ -37,7 +37,8 @@ class FactStatement:
     """What a fact says, without the conditions that a machine holds against manifests.
 
     ``profiles`` are patterns (``opt/*``) of the profiles it holds for; none: all. ``at`` is the field whose place in
-    the file is shown, by default the first of ``violated``. ``message`` may hold ``{field}``; None is the title.
+    the file is shown, by default the first of ``violated``. ``message`` may hold ``{field}``, and ``{at}`` for the
+    field that shows the fault with its value; None is the title.
     """
 
     id: str = text(pattern=FINDING_PATTERN, max_length=64)

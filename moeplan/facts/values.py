@@ -44,6 +44,8 @@ class Value:
             return "not set" if self.state == "absent" else "not known"
         if isinstance(self.value, bool):
             return "true" if self.value else "false"
+        if isinstance(self.value, list) and all(isinstance(one, str) for one in self.value):
+            return ", ".join(self.value)
         return str(self.value)
 
 

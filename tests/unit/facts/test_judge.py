@@ -125,3 +125,18 @@ def test_malformed_facts_are_named(row: dict[str, Any], path: str) -> None:
 def test_ids_stand_once() -> None:
     with pytest.raises(InputError, match="twice"):
         facts({"id": "X-1"}, {"id": "X-1"})
+
+
+def test_a_message_can_name_what_shows_the_fault() -> None:
+    either = {
+        "id": "X-2",
+        "violated": {
+            "any": [
+                {"field": "argument --gpu-memory-utilization", "above": "0.9"},
+                {"field": "environment MODE", "is-not": "1"},
+            ]
+        },
+        "message": "odd: {at}",
+    }
+    shown = [found(either, text=text)[0][3] for text in ("vllm serve /m", "vllm serve /m --gpu-memory-utilization .95")]
+    assert shown == ["odd: MODE is not set", "odd: --gpu-memory-utilization is .95"]
