@@ -77,7 +77,9 @@ def announced_address(scene: Scene) -> Iterator[Hit]:
         loopback = address.is_known and any(fnmatchcase(str(address.value), name) for name in _LOOPBACK)
         if address.state == "absent" or loopback:
             severity = None if across else "info"
-            message = f"VLLM_NIXL_SIDE_CHANNEL_HOST is {address.shown()}"
+            message = (
+                f"VLLM_NIXL_SIDE_CHANNEL_HOST is {address.shown()}; an address that the other host reaches is wanted"
+            )
             yield Hit(address.place or one.place(), message, one, severity)
 
 
@@ -172,7 +174,7 @@ def failure_policy(scene: Scene) -> Iterator[Hit]:
         config = transfer(one) or {}
         policy = config.get("kv_load_failure_policy")
         if policy != "fail":
-            message = f"kv_load_failure_policy is {policy if isinstance(policy, str) else 'not set'}"
+            message = f"kv_load_failure_policy is {policy if isinstance(policy, str) else 'not set'}; fail is wanted"
             severity = "info" if policy is None else None
             yield Hit(place_of(one, "argument --kv-transfer-config"), message, one, severity)
 
