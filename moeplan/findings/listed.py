@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from moeplan.model.plugin import PluginFailure, PluginFinding
 from moeplan.wire.converter import unstructure
 
-__all__ = ["SEVERITIES", "Listed", "Suppressed", "worst"]
+__all__ = ["SEVERITIES", "Listed", "Suppressed"]
 
 SEVERITIES = ("info", "warning", "error")
 """From the mildest to the worst."""
@@ -69,9 +69,3 @@ def finding_json(finding: PluginFinding) -> dict[str, Any]:
     """Return a finding as JSON values."""
     made: dict[str, Any] = unstructure(finding)
     return made
-
-
-def worst(findings: Iterable[PluginFinding]) -> str | None:
-    """Return the worst severity, None of no findings."""
-    found = {finding.severity for finding in findings}
-    return next((severity for severity in reversed(SEVERITIES) if severity in found), None)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from moeplan.errors import InputError, escape
+from moeplan.findings.listed import SEVERITIES
 from moeplan.model.compatibility import CheckedPlugin, CheckedProfile, CompatibilityReport, FindingCounts
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["check", "check_with"]
 
-_ORDER = {"error": 0, "warning": 1, "info": 2}
+_ORDER = {severity: rank for rank, severity in enumerate(reversed(SEVERITIES))}
 
 
 def check(

@@ -17,8 +17,6 @@ from moeplan_vllm_cuda.recipes import Recipe, Variant, find_variant
 
 __all__ = ["check_recipe"]
 
-_MODEL = "$.artifact.repository"
-
 
 def check_recipe(plan: Plan, site: Mapping[str, Any], profile: str | None) -> Iterator[PluginFinding]:
     """Yield what the recipe and the profile's status say against the plan."""
