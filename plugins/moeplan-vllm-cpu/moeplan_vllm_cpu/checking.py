@@ -17,7 +17,8 @@ from moeplan_vllm_cpu.rules import GIB
 __all__ = ["KV_GIB", "check", "criteria", "ranks"]
 
 KV_GIB = 4
-"""GiB of KV cache a rank, where nothing says more: what vLLM took itself. Source: vllm/platforms/cpu.py."""
+"""GiB of KV cache a rank, where nothing says more: what vLLM took itself.
+Source: vllm-project/vllm@0031bf2 vllm/platforms/cpu.py."""
 
 
 def ranks(plan: Plan) -> int:

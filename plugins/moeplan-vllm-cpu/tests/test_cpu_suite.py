@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import attrs
 
 from moeplan.model.plan import Plan, Scenario
@@ -12,8 +14,6 @@ _PLAN = "../../../evidence/tiny-moe-cpu/bundle/plan.json"
 
 
 def _recorded() -> Plan:
-    from pathlib import Path
-
     return load_plan(Path(__file__).parent, _PLAN)
 
 
@@ -38,7 +38,7 @@ class TestVllmCpu(RuntimePluginSuite):
         LintCase("CPU-ATTN-001", "cases/attention.sh"),
         LintCase("CPU-ATTN-001", "cases/attention-variable.sh"),
         LintCase("CPU-SLEEP-001", "cases/sleep.sh"),
-        LintCase("CPU-EXEC-001", "cases/ray.sh"),
+        LintCase("CPU-EXEC-001", "cases/ray.sh", {"engineVersion": "0.8.5"}),
         LintCase("CPU-KV-001", "cases/no-kv.sh"),
         LintCase("CPU-KV-002", "cases/deployment.yaml"),
         LintCase("CPU-GPU-001", "cases/deployment.yaml"),
@@ -54,6 +54,7 @@ class TestVllmCpu(RuntimePluginSuite):
         LogCase("CPU-SLEEP-001", "cases/sleep.log"),
         LogCase("CPU-EXEC-001", "cases/ray.log"),
         LogCase("CPU-KV-001", "cases/no-kv.log"),
+        LogCase("CPU-MLA-001", "cases/mla.log"),
         LogCase("CPU-LOG-001", "cases/healthy.log"),
         LogCase("CPU-LOG-002", "cases/healthy.log"),
     )
