@@ -97,6 +97,22 @@ if [ "$LWS_WORKER_INDEX" = 0 ]; then vllm serve deepseek-ai/DeepSeek-V3.1 $OPTIO
     assert "C-ATT-002" not in lint(script.replace("CUTLASS_MLA", "$BACKEND"))
 
 
+def test_a_deviation_from_a_profile_is_named() -> None:
+    profile = """--gpu-memory-utilization 0.97 --max-num-seqs 5 --max-model-len 32768 --max-num-batched-tokens 4096
+ --moe-backend marlin --attention-backend FLASHMLA --disable-custom-all-reduce --no-enable-flashinfer-autotune"""
+    variables = """VLLM_ENGINE_READY_TIMEOUT_S=3600 VLLM_USE_V2_MODEL_RUNNER=1 VLLM_USE_RUST_FRONTEND=1
+ PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"""
+    sound = f"{variables} vllm serve moonshotai/Kimi-K3 -tp 16 {profile}".replace("\n", "")
+    assert "C-K3-001" not in lint(sound)
+    for old, new, told in (
+        ("VLLM_USE_RUST_FRONTEND=1", "", "VLLM_USE_RUST_FRONTEND is not set"),
+        ("PYTORCH_CUDA_ALLOC_CONF=", "OTHER=", "PYTORCH_CUDA_ALLOC_CONF is not set"),
+        ("seqs 5", "seqs 64", "sequences is 64"),
+        ("-backend marlin", "-backend triton", "moe-backend is triton"),
+    ):
+        assert lint(sound.replace(old, new))["C-K3-001"].message.endswith(told)
+
+
 def test_flash_attention_for_mla_is_hoppers() -> None:
     blackwell = {**H200, "hardware": "b200"}
     assert lint(f"{V31} --attention-backend FLASH_ATTN_MLA", blackwell)["C-ATT-003"].severity == "error"
@@ -117,6 +133,13 @@ def test_autotuning_that_is_turned_on_is_worse_than_autotuning_that_is_left_alon
 def test_pipeline_stages_and_the_step_timeout(model: str, seconds: str, severity: str | None) -> None:
     found = lint(f"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS={seconds} vllm serve {model} -tp 4 -pp 2").get("C-NET-011")
     assert (None if found is None else found.severity) == severity
+
+
+def test_a_dspark_draft_with_fewer_tokens_than_the_recipes() -> None:
+    for tokens, severity in (("3", "info"), ("7", None)):
+        options = f"--speculative-config.method dspark --speculative-config.num_speculative_tokens {tokens}"
+        found = lint(f"vllm serve deepseek-ai/DeepSeek-V4-Pro-0813 -tp 8 {options}").get("C-SPC-002")
+        assert (None if found is None else found.severity) == severity
 
 
 @pytest.mark.parametrize(("sizes", "told"), [("-dp 16", True), ("-tp 4 -dp 4", True), ("-tp 8 -dp 2", False)])

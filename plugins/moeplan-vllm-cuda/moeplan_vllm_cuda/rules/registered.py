@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from moeplan_vllm.rules.registered import RULES as VLLM_RULES
 
 from moeplan.facts.judge import Rule
-from moeplan_vllm_cuda.rules import memory, pairs, pods, references, variables
+from moeplan_vllm_cuda.rules import drafts, memory, pairs, pods, references, variables
 
 __all__ = ["RULES"]
 
@@ -30,6 +30,7 @@ RULES: Mapping[str, Rule] = {
     "C-PD-007": pairs.same_sizes,
     "C-PD-013": pairs.failure_policy,
     "C-PD-018": pairs.devices_and_locks,
+    "C-SPC-002": drafts.block_of_tokens,
     "C-SPC-009": pairs.same_speculation,
     "C-SPC-010": pairs.same_layers,
     "C-TIM-001": pods.ready_timeout,
