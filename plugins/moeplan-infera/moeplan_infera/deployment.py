@@ -12,7 +12,7 @@ from moeplan.facts.launches import Scene, Subject
 from moeplan.manifests.containers import Container
 from moeplan.manifests.quantities import parse_quantity
 from moeplan_infera.programs import infera_role
-from moeplan_infera.reading import groups, infera_documents, listed, mapping, place_of, services, value
+from moeplan_infera.reading import groups, infera_documents, listed, mapping, place_of, services, value, volume_at
 
 __all__ = ["RULES"]
 
@@ -132,6 +132,12 @@ def _tokenizers(scene: Scene) -> Iterator[Hit]:
             elif given.is_known and models and str(given.value).rstrip("/") not in models:
                 message = f"--router-tokenizer-path is {given.value}, the workers serve {', '.join(sorted(models))}"
                 yield Hit(place, message, router)
+            elif given.is_known and _is_outside(router, str(given.value)):
+                yield Hit(place, f"--router-tokenizer-path is {given.value}, which lies under no volume", router)
+
+
+def _is_outside(router: Subject, path: str) -> bool:
+    return path.startswith("/") and router.template is not None and volume_at(router, path) is None
 
 
 def _transports(scene: Scene) -> Iterator[Hit]:
@@ -171,6 +177,20 @@ def _late_in(pod: Subject, container: Container) -> Iterator[Hit]:
         before.add(variable.name)
 
 
+def _namespaces(scene: Scene) -> Iterator[Hit]:
+    """Yield a namespace that is not the site's, or where the site says none, for information, not the recipes'."""
+    stated = scene.site.get("namespace")
+    for document in infera_documents(scene):
+        own = value(document, "document metadata.namespace")
+        wanted = stated or "infera"
+        if own.value != wanted:
+            message = f"namespace is {own.shown()}, not {wanted}" + (
+                " as the site says" if stated else ", as in the recipes"
+            )
+            severity = None if stated is not None and own.is_known else "info"
+            yield Hit(own.place or document.place(), message, document, severity)
+
+
 def _not_text(scene: Scene) -> Iterator[Hit]:
     for pod in scene.pods:
         for fault in () if pod.template is None else pod.template.faults:
@@ -188,6 +208,7 @@ def _not_text(scene: Scene) -> Iterator[Hit]:
 
 
 RULES: Mapping[str, Rule] = {
+    "R-NS-001": _namespaces,
     "R-OPR-002": _ignored,
     "R-OPR-003": _quantities,
     "R-OPR-004": _names,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from moeplan.errors import InputError
 from moeplan.facts.launches import Subject
 from moeplan.facts.values import Value, absent, known, unknown
+from moeplan.manifests.quantities import parse_quantity
 from moeplan_infera.programs import DEFAULT_PORTS
 from moeplan_infera.reading import mapping, value, volume_at, weights_volume
 
@@ -73,6 +75,43 @@ def _default_port(subject: Subject) -> Value:
     return known(DEFAULT_PORTS.get("" if subject.program is None else subject.program.name), subject.place())
 
 
+_ASKED = ("cpu", "memory", "amd.com/gpu")
+
+
+def _alike(subject: Subject) -> Value:
+    """Return whether a container requests what it is limited to, by value, of CPUs, memory and GPUs.
+
+    Source: Kubernetes, Resource Management for Pods and Containers: a request that is not given is the limit;
+    extended resources need a limit, and no other request.
+    """
+    container = subject.container
+    if container is None:
+        return absent(subject.place())
+    place = subject.place(f"{container.path}.resources")
+    for name in _ASKED:
+        limit = container.limits.get(name)
+        request = container.requests.get(name, limit)
+        if limit is None and (request is None or "/" not in name):
+            continue
+        try:
+            if limit is None or parse_quantity(request) != parse_quantity(limit):
+                return known(False, place)
+        except InputError:
+            return unknown(place)
+    return known(True, place)
+
+
+def _cpus(subject: Subject) -> Value:
+    """Return the CPUs that a container gets, whole ones, rounded down."""
+    given = value(subject, "resource cpu")
+    if not given.is_known:
+        return given
+    try:
+        return known(int(parse_quantity(given.value)), given.place)
+    except InputError:
+        return unknown(given.place)
+
+
 def _tensor_parallel_size(subject: Subject) -> Value:
     given = value(subject, "argument --tensor-parallel-size")
     return known(1, given.place) if given.state == "absent" else given
@@ -86,6 +125,8 @@ DERIVED: Mapping[str, Callable[[Subject], Value]] = {
     "startup-probe-port": _probe_port,
     "listening-port": _listening_port,
     "default-port": _default_port,
+    "requests-like-limits": _alike,
+    "cpus": _cpus,
     "tensor-parallel-size": _tensor_parallel_size,
 }
 """Name → function of a launch."""

@@ -14,6 +14,7 @@ from moeplan_infera.reading import place_of
 __all__ = ["RULES"]
 
 _PLACEHOLDER = re.compile(r"<[A-Z][A-Z0-9_]*>")
+_BRACKETS = re.compile(r"<[^<>]*>")
 _Steps = tuple[str | int, ...]
 
 
@@ -32,13 +33,18 @@ def _kind(steps: _Steps) -> str:
     """Return the id of the fact that a placeholder at ``steps`` breaks: a directory, a node, or anything else."""
     if "hostPath" in steps:
         return "R-PH-001"
-    return "R-PH-002" if "nodeSelector" in steps else "R-PH-003"
+    return "R-PH-002" if _chooses_a_node(steps) else "R-PH-003"
+
+
+def _chooses_a_node(steps: _Steps) -> bool:
+    return any(step in steps for step in ("nodeSelector", "nodeAffinity", "nodeName"))
 
 
 def _left(fact: str, scene: Scene) -> Iterator[Hit]:
     for subject in scene.documents:
         for steps, text in _texts(None if subject.document is None else subject.document.value):
-            match = _PLACEHOLDER.search(text)
+            # A label's value has no angle brackets, whatever stands between them.
+            match = (_BRACKETS if _chooses_a_node(steps) else _PLACEHOLDER).search(text)
             if match is not None and _kind(steps) == fact:
                 yield Hit(place_of(subject, *steps), f"placeholder {match[0]} was not filled in", subject)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from moeplan.facts.derived import nodes_of
 from moeplan.facts.judge import Hit, Rule
 from moeplan.facts.launches import Scene, Subject
 from moeplan.facts.values import Value
@@ -52,10 +53,30 @@ def _pairs(scene: Scene) -> Iterator[tuple[tuple[Subject, ...], Subject, Subject
 def _apart(scene: Scene) -> Iterator[Hit]:
     for _, prefill, decode in _pairs(scene):
         first, second = hostname(prefill), hostname(decode)
+        place = second.place or decode.place()
         if second.state == "absent" and _host_path(decode) is not None:
             yield Hit(decode.place(_pod(decode)), "decode is not pinned to a node", decode)
         elif first.is_known and second.is_known and first.value == second.value:
-            yield Hit(second.place or decode.place(), f"prefill and decode are both on {second.value}", decode)
+            severity = None if _collide(prefill, decode) else "info"
+            yield Hit(place, f"prefill and decode are both on {second.value}", decode, severity)
+        elif nodes_of(decode).value == 1 and _collide(prefill, decode):
+            yield Hit(place, "prefill and decode need a node each, the site has one", decode)
+
+
+_GPUS_A_NODE = 8
+"""GPUs of a node where the site does not say. Source: fact R-CHO-004."""
+
+
+def _collide(prefill: Subject, decode: Subject) -> bool:
+    """Return whether one node cannot run both: more GPUs than it has, or the same ports of its network."""
+    asked = [value(one, "derived accelerators") for one in (prefill, decode)]
+    there = prefill.scene.site.get("acceleratorsPerNode")
+    most = there if type(there) is int else _GPUS_A_NODE
+    if all(one.is_known for one in asked) and sum(one.value for one in asked) > most:
+        return True
+    ports = [value(one, "derived listening-port").value for one in (prefill, decode)]
+    on_host = all(one.template is not None and one.template.host_network for one in (prefill, decode))
+    return on_host and ports[0] == ports[1]
 
 
 def _pod(subject: Subject) -> str | None:
@@ -67,11 +88,20 @@ def _apart_or_alike(subject: Subject, other: Subject, told: str) -> Iterator[Hit
     first, second = hostname(subject), hostname(other)
     for one, node in ((subject, first), (other, second)):
         if node.state == "absent":
-            yield Hit(one.place(_pod(one)), f"the {one.role} is not pinned to a node; {told}", one)
+            yield Hit(one.place(_pod(one)), f"the {_named(one)} is not pinned to a node; {told}", one)
             return
+    if "unknown" in (first.state, second.state):
+        message = f"whether {_named(subject)} and {_named(other)} land on one node is not known; {told}"
+        yield Hit(subject.place(_pod(subject)), message, subject, "info")
     if first.is_known and second.is_known and first.value != second.value:
-        message = f"the {subject.role} is on {first.value}, the {other.role} on {second.value}; {told}"
+        message = f"the {_named(subject)} is on {first.value}, the {_named(other)} on {second.value}; {told}"
         yield Hit(first.place or subject.place(), message, subject)
+
+
+def _named(subject: Subject) -> str:
+    return (
+        "router" if subject.kind == "router" else f"{subject.role} worker" if subject.role == "mixed" else subject.role
+    )
 
 
 def _router_at_prefill(scene: Scene) -> Iterator[Hit]:
@@ -131,12 +161,21 @@ def _two_on_a_node(scene: Scene) -> Iterator[Hit]:
         taken.update(dict.fromkeys(nodes, name))
 
 
+def _more_than_there(scene: Scene) -> Iterator[Hit]:
+    there = scene.site.get("acceleratorsPerNode")
+    for engine in scene.engines():
+        asked = value(engine, "derived accelerators")
+        if type(there) is int and asked.is_known and asked.value > there:
+            yield Hit(asked.place or engine.place(), f"{asked.value} GPUs asked for, a node has {there}", engine)
+
+
 RULES: Mapping[str, Rule] = {
     "R-ARG-018": _one_address,
     "R-PH-004": _apart,
     "R-PH-005": _same_directory,
     "R-PH-006": _router_at_prefill,
     "R-PH-007": _router_at_worker,
+    "R-RES-003": _more_than_there,
     "R-RES-004": _two_on_a_node,
 }
 """Fact id → rule."""

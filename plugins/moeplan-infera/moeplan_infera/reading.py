@@ -19,7 +19,6 @@ __all__ = [
     "listed",
     "mapping",
     "place_of",
-    "routers",
     "services",
     "value",
     "volume_at",
@@ -62,14 +61,29 @@ def services(subject: Subject) -> Mapping[str, Any]:
 
 
 def groups(scene: Scene) -> Iterator[tuple[tuple[Subject, ...], tuple[Subject, ...]]]:
-    """Yield the routers and the engines of each InferaDeployment."""
+    """Yield the routers and the engines of each InferaDeployment, and of the Deployments that one was made into.
+
+    What the operator makes bears the deployment's name as a label; without it all Pods that run Infera belong together.
+    """
     for document in infera_documents(scene):
-        yield routers(scene, document.group), scene.engines(document.group)
+        yield _parts([one for one in scene.launches if one.group == document.group])
+    loose: dict[str, list[Subject]] = {}
+    for one in scene.launches:
+        program = "" if one.program is None else one.program.name
+        if not one.group and one.document is not None and program.startswith("infera."):
+            labels = {} if one.template is None else one.template.labels
+            loose.setdefault(str(labels.get(_MADE_FROM, "")), []).append(one)
+    for launches in loose.values():
+        yield _parts(launches)
 
 
-def routers(scene: Scene, group: str) -> tuple[Subject, ...]:
-    """Return the routers of a group."""
-    return tuple(one for one in scene.launches if one.kind == "router" and one.group == group)
+_MADE_FROM = "infera.amd.com/deployment"
+"""Label of what the operator makes. Source: Infera 5890f7f, builders.go labelsFor."""
+
+
+def _parts(launches: list[Subject]) -> tuple[tuple[Subject, ...], tuple[Subject, ...]]:
+    of = {kind: tuple(one for one in launches if one.kind == kind) for kind in ("router", "engine")}
+    return of["router"], of["engine"]
 
 
 def engines_by_role(engines: tuple[Subject, ...], role: str) -> tuple[Subject, ...]:
@@ -78,11 +92,31 @@ def engines_by_role(engines: tuple[Subject, ...], role: str) -> tuple[Subject, .
 
 
 def hostname(subject: Subject) -> Value:
-    """Return the node that a launch's Pod is pinned to; unknown where affinity or a node's name may pin it."""
-    pod = {} if subject.template is None else subject.template.spec
-    if pod.get("nodeName") is not None or pod.get("affinity") is not None:
+    """Return the node that a launch's Pod is pinned to; unknown where other labels choose it.
+
+    Source: Kubernetes, Assigning Pods to Nodes: the terms of a required node affinity are alternatives.
+    """
+    for field in ("pod nodeName", 'pod nodeSelector["kubernetes.io/hostname"]'):
+        given = value(subject, field)
+        if given.state != "absent":
+            return given
+    affinity = value(subject, "pod affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution")
+    terms = listed(mapping(affinity.value).get("nodeSelectorTerms"))
+    nodes = {node for term in terms for node in _nodes_of(mapping(term))}
+    if len(terms) == 1 and len(nodes) == 1:
+        return Value("known", nodes.pop(), affinity.place)
+    if value(subject, "pod affinity").is_known or value(subject, "pod nodeSelector").value:
         return Value("unknown", None, subject.place())
-    return value(subject, 'pod nodeSelector["kubernetes.io/hostname"]')
+    return given
+
+
+def _nodes_of(term: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the only nodes that a term of a node affinity allows, nothing where it allows any."""
+    keys = {"matchExpressions": "kubernetes.io/hostname", "matchFields": "metadata.name"}
+    for part, key in keys.items():
+        for one in map(mapping, listed(term.get(part))):
+            if one.get("key") == key and one.get("operator") == "In":
+                yield from map(str, listed(one.get("values")))
 
 
 def weights_path(subject: Subject) -> str | None:

@@ -18,10 +18,11 @@ from moeplan_vllm.rules.derived import DERIVED as VLLM_DERIVED
 from moeplan_vllm.rules.registered import RULES as VLLM_RULES
 
 from moeplan.facts.judge import judge
-from moeplan.facts.launches import Knowledge, Scene, Subject, read_scene
+from moeplan.facts.launches import Knowledge, Subject, read_scene
 from moeplan.manifests.yaml_positions import load_manifests
 from moeplan.model.plugin import PluginFinding
 from moeplan.model.rendering import LintRequest, ManifestSource
+from moeplan_vllm_rocm_aiter.covering import told_once
 from moeplan_vllm_rocm_aiter.facts import recipe_facts
 from moeplan_vllm_rocm_aiter.recognising import profile_of
 from moeplan_vllm_rocm_aiter.rules import RULES
@@ -55,25 +56,19 @@ def lint(request: LintRequest, site: Mapping[str, Any]) -> tuple[PluginFinding, 
     """Return every fact that the sources break.
 
     What several InferaDeployments hold is judged one by one, each with the documents that run nothing, so that each has
-    its own profile. Facts of vLLM alone are held against launches without Infera, for which the recipes say nothing.
+    its own profile. Facts of vLLM alone are held against them too; what the recipes cover is told once.
     """
     found: list[PluginFinding] = []
     parts = list(_parts(request))
     for part in parts:
         scene = read_scene(part, knowledge(), site, request.profile)
-        found += judge(scene, recipe_facts(), {**INFERA_RULES, **RULES})
-        if _is_plain(scene):
-            found += judge(scene, vllm_facts(), VLLM_RULES)
+        own = judge(scene, recipe_facts(), {**INFERA_RULES, **RULES})
+        found += told_once((*own, *judge(scene, vllm_facts(), VLLM_RULES)))
     if len(parts) > 1:
         whole = read_scene(request.sources, knowledge(), site, request.profile)
         among = attrs.evolve(recipe_facts(), facts=tuple(recipe_facts()[one] for one in _AMONG_ALL))
         found += judge(whole, among, INFERA_RULES)
     return tuple(dict.fromkeys(found))
-
-
-def _is_plain(scene: Scene) -> bool:
-    programs = {one.program.name for one in scene.launches if one.program is not None}
-    return bool(programs) and not any(name.startswith("infera.") for name in programs)
 
 
 def _parts(request: LintRequest) -> Iterator[tuple[ManifestSource, ...]]:

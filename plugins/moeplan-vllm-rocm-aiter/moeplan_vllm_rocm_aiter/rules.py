@@ -70,6 +70,15 @@ def _vllm(scene: Scene) -> Iterator[Subject]:
             yield engine
 
 
+def _incomplete_block(scene: Scene) -> Iterator[Hit]:
+    for engine in _vllm(scene):
+        given = {name: _look(engine, f"environment {name}") for name in KERNEL_BLOCK}
+        lacking = [name for name, value in given.items() if value.state == "absent"]
+        if lacking:
+            count = f"{len(lacking)} of {len(KERNEL_BLOCK)} variables are not set: {', '.join(lacking)}"
+            yield Hit(given[lacking[0]].place or engine.place(), count, engine)
+
+
 def _different_roles(scene: Scene) -> Iterator[Hit]:
     for group in dict.fromkeys(one.group for one in _vllm(scene)):
         pair = [one for one in _vllm(scene) if one.group == group and one.role in ("prefill", "decode")]
@@ -78,7 +87,12 @@ def _different_roles(scene: Scene) -> Iterator[Hit]:
             if names:
                 lacking = other if _look(other, f"environment {names[0]}").state == "absent" else pair[0]
                 place = _look(lacking, f"environment {names[0]}").place or lacking.place()
-                yield Hit(place, f"{pair[0].role} and {other.role} differ in {', '.join(names)}", lacking)
+                told = ", ".join(f"{name} ({_shown(pair[0], name)} and {_shown(other, name)})" for name in names)
+                yield Hit(place, f"{pair[0].role} and {other.role} differ in {told}", lacking)
+
+
+def _shown(engine: Subject, name: str) -> str:
+    return _look(engine, f"environment {name}").shown()
 
 
 def _differs(left: Subject, right: Subject, name: str) -> bool:
@@ -220,6 +234,7 @@ def _decimal(text: object) -> Decimal | None:
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
+        "R-ENV-001": _incomplete_block,
         "R-ENV-020": _different_roles,
         "R-ENV-024": _aiter_left_to_infera,
         "R-ENV-025": _scratch,
