@@ -9,7 +9,7 @@ from typing import Any
 from moeplan.hooks.specs import hookimpl
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
-from moeplan.model.plugin import LogSignature, PluginFinding, RuntimeInfo
+from moeplan.model.plugin import LogSignature, OfferedCriterion, PluginFinding, RuntimeInfo
 from moeplan.model.preflight import Imported, ImporterInfo, ImportRequest, PreflightCheck
 from moeplan.model.rendering import LintRequest, Rendering
 
@@ -38,6 +38,14 @@ def moeplan_check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, .
     from moeplan_vllm_rocm_aiter.checking import check
 
     return check(plan, site)
+
+
+@hookimpl
+def moeplan_criteria(plan: Plan, site: Mapping[str, Any]) -> tuple[OfferedCriterion, ...]:
+    """Offer what proves speculation and the hand-over of KV cache."""
+    from moeplan_vllm.criteria import offered_criteria
+
+    return offered_criteria("vllm-rocm-aiter", plan)
 
 
 @hookimpl

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from moeplan.model.plugin import FactSource, Profile
+from moeplan.model.plugin import FactSource, Profile, ProfileAim
 from moeplan_vllm_rocm_aiter.render_needs import needs_of
 
 __all__ = ["profiles"]
+
+_MODELS = ("kimi-k3",)
+"""Every combination is one of Kimi-K3's recipes (R-CHO-013)."""
 
 
 @cache
@@ -22,8 +27,19 @@ def profiles() -> tuple[Profile, ...]:
             title=row["title"],
             status=row["status"],
             statement=row["statement"],
-            sources=tuple(FactSource(one["source"], one.get("locator")) for one in row["sources"]),
+            sources=_sources(row),
             site_needs=needs_of(row["id"]),
+            nodes=row["nodes"],
+            speculation=row["speculation"],
+            models=_MODELS,
+            aims=tuple(
+                ProfileAim(aim=one["aim"], suits=one["suits"], statement=one["statement"], sources=_sources(one))
+                for one in row.get("aims", ())
+            ),
         )
         for row in rows
     )
+
+
+def _sources(row: Mapping[str, Any]) -> tuple[FactSource, ...]:
+    return tuple(FactSource(one["source"], one.get("locator")) for one in row["sources"])

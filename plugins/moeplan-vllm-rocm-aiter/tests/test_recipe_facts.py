@@ -194,3 +194,19 @@ def test_a_signature_says_enough() -> None:
     for one in moeplan_log_signatures():
         specific = sum(len(text) for text in one.literals) + len(re.sub(r"\\.|[^\w ]", "", one.pattern or ""))
         assert specific >= 8, one.id
+
+
+def test_aims_are_what_the_recipe_says_of_the_four() -> None:
+    # R-CHO-001: each of the four is the choice for something that no other is
+    said = {profile.id: {one.aim for one in profile.aims if one.suits == "yes"} for profile in profiles()}
+    assert said["opt/aggregated"] == {"tokens_per_accelerator", "one_node"}
+    assert said["opt/aggregated-dspark"] == {"low_concurrency", "one_node"}
+    assert said["opt/disaggregated"] == {"headroom", "high_concurrency"}
+    assert said["opt/disaggregated-dspark"] == {"lowest_latency"}
+
+
+def test_profiles_say_what_they_run_on() -> None:
+    for profile in profiles():
+        assert profile.nodes == (2 if "disaggregated" in profile.id else 1)
+        assert (profile.speculation == "yes") == ("dspark" in profile.id)
+        assert not profile.aims or profile.status != "reported_failing"
