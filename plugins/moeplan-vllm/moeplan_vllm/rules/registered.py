@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moeplan.facts.judge import Rule
-from moeplan_vllm.rules import numbers, sharding
+from moeplan_vllm.rules import numbers, options, sharding
 
 __all__ = ["RULES"]
 
@@ -18,5 +18,7 @@ RULES: Mapping[str, Rule] = {
     "C-DIV-011": sharding.cut_shared,
     "C-SPC-001": numbers.speculation_in_stages,
     "C-SPC-004": numbers.draft_slots,
+    "V-ARG-001": options.names,
+    "V-ARG-002": options.values,
 }
 """Id of a fact → the code that judges what its data cannot say."""
