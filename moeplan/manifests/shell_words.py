@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from moeplan.errors import InputError, Issue
-from moeplan.manifests.shell_values import Field, Partial, Value, assigned, join, made, split, text_of, whole
+from moeplan.manifests.shell_scope import DECLARING, Scope
+from moeplan.manifests.shell_values import Field, Partial, Value, assigned, made, split, text_of
 
 __all__ = ["MAX_SCRIPT", "ShellCommand", "ShellWord", "split_script"]
 
@@ -32,7 +33,6 @@ _QUOTED_RUN = re.compile(r'[^"\\$`]+')
 _WHOLE_ARRAY = re.compile(r'"\$(?:@|\{[A-Za-z_][A-Za-z0-9_]*\[[@*]\]\})"')
 _NESTING = re.compile(r"'[^']*'|\\.|[(){}]", re.DOTALL)
 _RESERVED = frozenset(("then", "do", "else", "elif", "if", "while", "until", "!", "{", "}", "fi", "done", "time"))
-_DECLARING = frozenset(("export", "declare", "local", "readonly", "typeset"))
 
 
 @attrs.frozen
@@ -102,9 +102,7 @@ class _Splitter:
         self._references = references
         self._path = path
         self._at = 0
-        self._known: dict[str, Value] = {**variables, "@": None if positional is None else tuple(positional)}
-        self._exported: dict[str, str | None] = {}
-        self._assigned: dict[str, Value] = {}
+        self._scope = Scope(variables, positional)
         self._words: list[ShellWord] = []
         self._word: list[str] | None = None
         self._begin = 0
@@ -159,30 +157,14 @@ class _Splitter:
             self._at = len(self._text) if end < 0 else end
             return True
         match = _ASSIGNMENT.match(self._text, self._at)
-        declares = bool(self._words) and self._words[0].text in _DECLARING
-        if match is None or self._skip_next or not (declares or not self._words):
+        by = self._words[0].text if self._words else None
+        if match is None or self._skip_next or not (by is None or by in DECLARING):
             return False
         self._at = match.end()
-        value = self._array() if self._text.startswith("(", self._at) else self._value()
-        self._assign(match[1], bool(match[2]), value, declares)
-        return True
-
-    def _assign(self, name: str, adds: bool, value: Value, declares: bool) -> None:
-        old = self._assigned.get(name, self._known.get(name))
-        if adds:
-            if isinstance(old, tuple) and isinstance(value, tuple | str | Partial):
-                value = old + (value if isinstance(value, tuple) else (value,))
-            elif isinstance(old, str | Partial) and isinstance(value, str | Partial):
-                value = join((old, value))
-            elif name in self._known:
-                value = None
+        value: Value = self._array() if self._text.startswith("(", self._at) else self._value()
+        value = self._scope.assign(match[1], value, adds=bool(match[2]), by=by)
         self._grow(sum(len(text_of(one)) for one in (value if isinstance(value, tuple) else (value or "",))))
-        if declares:
-            self._known[name] = value
-            if self._words[0].text in ("export", "declare") and not isinstance(value, tuple):
-                self._exported[name] = whole(value)
-        else:
-            self._assigned[name] = value
+        return True
 
     def _value(self) -> Field | None:
         """Read an assignment's value: one word, not split; None where nothing of it is known."""
@@ -271,7 +253,7 @@ class _Splitter:
             return
         self._at = match.end()
         name = match[1] or match[2] or match[6] or "@"
-        value = self._known.get(name) if match[6] is None else self._references[name]
+        value: Value = self._scope.value(name) if match[6] is None else self._references[name]
         if value is None or (match[4] is not None and not value):
             self._add(match[0])
             self._unresolved.append(name)
@@ -356,20 +338,10 @@ class _Splitter:
     def _end_command(self) -> None:
         self._end_word()
         self._skip_next = False
-        if not self._words:
-            self._known.update(self._assigned)
-            self._exported.update(
-                {k: whole(v) for k, v in self._assigned.items() if k in self._exported and not isinstance(v, tuple)}
-            )
-        elif self._words[0].text == "export":
-            for word in self._words[1:]:
-                value = self._known.get(word.text)
-                if word.text in self._known and not isinstance(value, tuple):
-                    self._exported[word.text] = whole(value)
-        elif self._words[0].text not in _DECLARING:
-            own = {k: whole(v) for k, v in self._assigned.items() if not isinstance(v, tuple)}
-            self.commands.append(ShellCommand(tuple(self._words), {**self._exported, **own}))
-        self._words, self._assigned = [], {}
+        environment = self._scope.end_command([word.text for word in self._words])
+        if environment is not None:
+            self.commands.append(ShellCommand(tuple(self._words), environment))
+        self._words = []
 
     def _skip_here(self) -> None:
         """Leave out the bodies of here-documents."""
