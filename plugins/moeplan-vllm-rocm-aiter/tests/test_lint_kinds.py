@@ -244,6 +244,21 @@ def test_the_namespace_is_a_fault_only_where_the_site_says_another() -> None:
     assert faults(recipe.lint(_ONE, {**SITE, "namespace": "infera"})) == {"R-NS-001"}
 
 
+def test_the_operators_own_account_is_no_other() -> None:
+    recipe = repaired(_ONE)
+    recipe.services["worker"]["serviceAccountName"] = f"{recipe.name}-disc"
+    assert faults(recipe.lint()) == set()
+
+
+def test_the_whole_of_dev_holds_the_devices() -> None:
+    recipe = repaired(_PAIR)
+    recipe.unmount("decode", "ib")
+    assert faults(recipe.lint()) == {"R-PD-004"}
+    recipe.services["decode"]["volumes"].append({"name": "dev", "hostPath": {"path": "/dev"}})
+    recipe.container("decode")["volumeMounts"].append({"name": "dev", "mountPath": "/dev"})
+    assert faults(recipe.lint()) == set()
+
+
 def test_a_tokenizer_that_the_router_does_not_mount() -> None:
     recipe = repaired(_ONE)
     recipe.unmount("server", "model")
