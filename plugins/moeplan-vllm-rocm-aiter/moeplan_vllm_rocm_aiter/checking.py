@@ -96,8 +96,8 @@ def _workload(plan: Plan, shape: Shape) -> _Found:
     if plan.workload.concurrency > shape.max_num_seqs:
         told = f"{plan.workload.concurrency} requests at once, --max-num-seqs is {shape.max_num_seqs} on one engine"
         yield "R-CHO-012", _plan("$.workload.concurrency", told, "warning")
-    for told in fit_faults(plan, shape):
-        yield "R-CHO-014", _plan("$.workload.concurrency", told)
+    for told, severity in fit_faults(plan, shape):
+        yield "R-CHO-014", _plan("$.workload.concurrency", told, severity)
 
 
 def _draft(plan: Plan, site: Mapping[str, Any], shape: Shape) -> _Found:

@@ -9,7 +9,7 @@ from moeplan_vllm.layout import Layout
 from moeplan_vllm.memory import Settings
 from moeplan_vllm.plan_placement import place_plan, plan_layout, plan_placement
 
-from moeplan.model.placement import Placement
+from moeplan.model.placement import Figure, Placement
 from moeplan.model.plan import Plan
 from moeplan_vllm_rocm_aiter.shapes import DRAFT_BYTES, GPUS_A_ROLE, Shape, shape_of
 
@@ -50,12 +50,22 @@ def placement(plan: Plan, site: Mapping[str, Any]) -> Placement:
     return plan_placement(plan, {} if shape is None else _settings(plan, shape), _layout(plan))
 
 
-def fit_faults(plan: Plan, shape: Shape) -> Iterator[str]:
-    """Yield what does not fit into a rank's share of its device: the weights, or the workload's KV beside them."""
+def fit_faults(plan: Plan, shape: Shape) -> Iterator[tuple[str, str]]:
+    """Yield what does not fit into a rank's share of its device, and how severe that is.
+
+    Only figures that are exact or calculated make it an error: estimates never call a combination impossible.
+    """
     for role, placed in place_plan(plan, _settings(plan, shape), _layout(plan)).items():
-        weights, budget = placed.role.weight_bytes.value, placed.role.budget_bytes.value
-        most = placed.most_requests.value
-        if weights is not None and budget is not None and weights > budget:
-            yield f"{role}: {weights} bytes of weights a rank, the engine may take {budget}"
-        elif most is not None and plan.workload.concurrency > most:
-            yield f"{role}: KV for {most} requests of this length at most, {plan.workload.concurrency} are planned"
+        weights, budget, most = placed.role.weight_bytes, placed.role.budget_bytes, placed.most_requests
+        if weights.value is not None and budget.value is not None and weights.value > budget.value:
+            told = f"{role}: {weights.value} bytes of weights a rank, the engine may take {budget.value}"
+            yield told, _severity(weights, budget)
+        elif most.value is not None and plan.workload.concurrency > most.value:
+            told = (
+                f"{role}: KV for {most.value} requests of this length at most, {plan.workload.concurrency} are planned"
+            )
+            yield told, _severity(most)
+
+
+def _severity(*figures: Figure) -> str:
+    return "error" if all(figure.certainty in ("exact", "calculated") for figure in figures) else "warning"

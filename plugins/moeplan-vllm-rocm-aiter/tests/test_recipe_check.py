@@ -133,6 +133,19 @@ def test_what_does_not_fit_into_memory_is_told() -> None:
     assert _faults(_plan(ONE, tp=4), _site(ONE)) == {"R-ARG-004", "R-CHO-014"}
 
 
+@pytest.mark.parametrize(
+    ("profile", "severity"),
+    [(ONE, "error"), ("opt/aggregated-dspark", "warning"), (PAIR, "error"), ("opt/disaggregated-dspark", "warning")],
+)
+def test_an_estimate_calls_nothing_impossible(profile: str, severity: str) -> None:
+    # The draft's size is about 6.7 GB (R-WT-002), so what is left beside it is an estimate.
+    draft = _DRAFT if profile.endswith("dspark") else None
+    much = _plan(profile, draft=draft, input_tokens=100_000, output_tokens=1000, concurrency=64)
+    found = [one for one in check(much, _site(profile)) if one.id == "R-CHO-014"]
+    assert {one.severity for one in found} == {severity}
+    assert len(found) == (2 if "/dis" in profile else 1)
+
+
 def test_weights_a_rank_are_those_of_the_recipe() -> None:
     # "about 190 GB per rank" at TP 8 (R-ARG-025), as GPU tools count gigabytes
     figure = placement(_plan(ONE), _site(ONE)).roles[0].weight_bytes
