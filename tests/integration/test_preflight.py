@@ -97,3 +97,17 @@ def test_a_table_that_is_not_the_records_is_a_fault(
     shown = capsys.readouterr().err
     assert {"unknown_host": "does not name", "out_of_range": "out of range", "row_count": "not the rows",
             "not_parquet": "footer does not fit"}[code] in shown  # fmt: skip
+
+
+def test_checks_are_listed_for_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["preflight", "--checks", "--plugin", "vllm-rocm-aiter"]
+    assert main([*arguments, "--profile", "opt/disaggregated"]) == 0
+    pair = capsys.readouterr().out
+    assert "findmnt -T MODEL_DIRECTORY" in pair
+    assert main([*arguments, "--profile", "opt/aggregated", "--json"]) == 0
+    one = [check["id"] for check in json.loads(capsys.readouterr().out)["checks"]]
+    assert "preflight-fleet" in pair
+    assert "preflight-fleet" not in one, "it takes two nodes"
+    assert "free-accelerators" in one
+    for wrong in (["preflight"], [*arguments, "a.json"]):
+        assert main(wrong) == 2
