@@ -15,6 +15,8 @@ __all__ = ["profiles"]
 
 _MODELS = ("kimi-k3",)
 """Every combination is one of Kimi-K3's recipes (R-CHO-013)."""
+_GPUS_A_NODE = 8
+"""Each role takes a node's GPUs, all of them (R-ARG-004)."""
 
 
 @cache
@@ -30,6 +32,7 @@ def profiles() -> tuple[Profile, ...]:
             sources=_sources(row),
             site_needs=needs_of(row["id"]),
             nodes=row["nodes"],
+            accelerators=row["nodes"] * _GPUS_A_NODE,
             speculation=row["speculation"],
             models=_MODELS,
             aims=tuple(

@@ -208,5 +208,6 @@ def test_aims_are_what_the_recipe_says_of_the_four() -> None:
 def test_profiles_say_what_they_run_on() -> None:
     for profile in profiles():
         assert profile.nodes == (2 if "disaggregated" in profile.id else 1)
+        assert profile.accelerators == (16 if "disaggregated" in profile.id else 8)
         assert (profile.speculation == "yes") == ("dspark" in profile.id)
         assert not profile.aims or profile.status != "reported_failing"
