@@ -22,7 +22,7 @@ from moeplan.model.rendering import ManifestSource
 if TYPE_CHECKING:
     from moeplan.manifests.docker_run import DockerRun
 
-__all__ = ["Derived", "Knowledge", "Program", "Scene", "Subject", "read_scene"]
+__all__ = ["Derived", "Knowledge", "Program", "Scene", "Subject", "is_directory", "read_scene"]
 
 
 @attrs.frozen
@@ -49,6 +49,13 @@ class Program:
 
 
 Derived = Callable[["Subject"], Value]
+_NAME_LABEL = "app.kubernetes.io/name"
+"""Source: Kubernetes documentation, "Recommended Labels"."""
+
+
+def is_directory(reference: str) -> bool:
+    """Return whether a model's reference is a path and no hub id: its name is then whatever the directory is called."""
+    return reference.startswith(("/", "./", "../", "~"))
 
 
 @attrs.frozen(kw_only=True)
@@ -61,6 +68,8 @@ class Knowledge:
         role: a launch's role where the manifest's kind does not tell it; empty text where there is none.
         profile: which of the plugin's profiles a scene is, None where that is not known.
         model: architecture values of a model by reference, None where the model is not known.
+        recognises: whether a reference names a model that is known at all, be it without its architecture.
+        served: the model that the engines serve where more than the manifests tells, such as the plan.
         derived: values of ``derived NAME`` fields beside the core's.
     """
 
@@ -70,6 +79,8 @@ class Knowledge:
     profile: Callable[[Scene], str | None] = attrs.field(default=lambda _scene: None)
     model: Callable[[str], Mapping[str, Any] | None] = attrs.field(default=lambda _reference: None)
     derived: Mapping[str, Derived] = attrs.field(factory=dict)
+    recognises: Callable[[str], bool] = attrs.field(default=lambda _reference: False)
+    served: str | None = None
 
 
 @attrs.define(eq=False, slots=False)
@@ -111,12 +122,35 @@ class Subject:
         return words[0].text if words and not words[0].unresolved else None
 
     @cached_property
-    def model(self) -> Mapping[str, Any] | None:
-        """Return the architecture values of that model, None where it is not known.
+    def model_name(self) -> str | None:
+        """Return what names the model: the reference, or what stands beside a directory whose name tells nothing.
 
-        A placeholder that names a model (``<DeepSeek-R1>``) counts as its name.
+        That is the label ``app.kubernetes.io/name``, or the name that clients give in requests, where it names a model
+        that is known. A placeholder that names a model (``<DeepSeek-R1>``) counts as its name.
         """
-        return None if self.model_reference is None else self.scene.knowledge.model(self.model_reference.strip("<>"))
+        knows = self.scene.knowledge
+        reference = self.model_reference
+        if reference is None:
+            return None
+        written = reference.strip("<>")
+        if knows.served is not None:
+            return knows.served
+        if knows.recognises(written) or not is_directory(reference):
+            return written
+        return next((name for name in self._names_beside() if knows.recognises(name)), written)
+
+    def _names_beside(self) -> Iterator[str]:
+        labels = {} if self.template is None else self.template.labels
+        served = self.arguments.last("--served-model-name")
+        names = () if served is None or served.unresolved else served.value
+        for name in (labels.get(_NAME_LABEL), *((names,) if isinstance(names, str) else names)):
+            if isinstance(name, str) and name:
+                yield name
+
+    @cached_property
+    def model(self) -> Mapping[str, Any] | None:
+        """Return the architecture values of that model, None where it is not known."""
+        return None if self.model_name is None else self.scene.knowledge.model(self.model_name)
 
     @cached_property
     def open_ended(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from moeplan_vllm.families import architecture
+from moeplan_vllm.families import architecture, recognises
 from moeplan_vllm.programs import role_of, vllm_programs
 from moeplan_vllm.rules.derived import DERIVED
 
@@ -25,7 +25,12 @@ _ENGINE = re.compile(r"vllm['\", ]+serve\b|vllm\.entrypoints|vllm-openai-cpu|vll
 def knowledge() -> Knowledge:
     """Return what reads manifests for this plugin: vLLM's programs, whatever they run on."""
     return Knowledge(
-        programs=vllm_programs(), versioned=_IMAGES, role=role_of, model=architecture, derived=dict(DERIVED)
+        programs=vllm_programs(),
+        versioned=_IMAGES,
+        role=role_of,
+        model=architecture,
+        derived=dict(DERIVED),
+        recognises=recognises,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from moeplan_vllm.facts import vllm_facts
-from moeplan_vllm.families import architecture
+from moeplan_vllm.families import architecture, recognises
 from moeplan_vllm.programs import IMAGES, role_of, vllm_programs
 
 from moeplan.facts.files import read_fact_files
@@ -34,4 +34,5 @@ def knowledge() -> Knowledge:
         profile=profile_of,
         model=architecture,
         derived=DERIVED,
+        recognises=recognises,
     )

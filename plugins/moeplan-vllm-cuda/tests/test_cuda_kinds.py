@@ -203,3 +203,38 @@ def test_what_both_halves_must_have_alike(prefill: dict[str, str], decode: dict[
 def test_the_gpu_that_a_node_affinity_requires(products: str, told: bool) -> None:
     found = lint(pod("kv_producer", products=products, words="--attention-backend CUTLASS_MLA"), {}, "pod.json")
     assert ("C-ATT-002" in found) is told
+
+
+@pytest.mark.parametrize(
+    ("reference", "label", "served", "told"),
+    [
+        ("/m/current", "kimi-k3", "chat", "error"),
+        ("/m/current", "web", "Kimi-K3", "error"),
+        ("/m/current", "web", "chat", None),
+        ("/m/Qwen3-30B-A3B", "kimi-k3", "kimi-k3", None),
+    ],
+)
+def test_what_names_a_model_beside_its_directory(reference: str, label: str, served: str, told: str | None) -> None:
+    """C-MEM-002: eight H200 are too few for Kimi-K3; the directory's own name stands before label and served name."""
+    pod = {
+        "metadata": {"labels": {"app.kubernetes.io/name": label}},
+        "spec": {
+            "containers": [
+                {
+                    "name": "engine",
+                    "image": "vllm/vllm-openai:v0.27.1",
+                    "args": [reference, "--served-model-name", served, "--tensor-parallel-size", "8"],
+                }
+            ]
+        },
+    }
+    manifest = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "m"}, "spec": {"template": pod}}
+    found = lint(json.dumps(manifest), name="deploy.json")
+    assert (found["C-MEM-002"].severity if "C-MEM-002" in found else None) == told
+
+
+def test_of_a_directory_that_tells_nothing_kimis_share_is_no_finding() -> None:
+    line = "vllm serve {} -tp 8 --gpu-memory-utilization {} --max-num-seqs 5"
+    assert "C-MEM-005" not in lint(line.format("/m/current", "0.97"))
+    assert lint(line.format("/m/current", "0.98"))["C-MEM-005"].severity == "warning"
+    assert lint(line.format("Qwen/Qwen3-30B-A3B", "0.97"))["C-MEM-005"].severity == "warning"

@@ -284,3 +284,18 @@ def test_the_command_renders(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert len(told["files"]) == len(list((tmp_path / "out").iterdir())) - 1
     assert main([*words, "--diff"]) == 0
     assert len(objects_of(case)) == 13
+
+
+@pytest.mark.parametrize("case", [CASES["multi-node-tp-pp"], CASES["multi-node-tp-dp-ep"]])
+def test_a_directory_may_be_called_anything(case: Case) -> None:
+    """The plan says which model it is: Kimi-K3's 0.97 is the recipe's, whatever the directory's name."""
+    names = {"target": "snapshots-9f62e4e9"}
+    rendering = render(plan_for(case), freeze(site_for(case, modelNames=names)))
+    assert any("0.97" in file.text for file in rendering.files)
+
+
+def test_a_model_too_large_is_refused_whatever_its_directory_is_called() -> None:
+    """The recipe asks for 960 GB (facts C-MEM-001); four H200 a role have 564."""
+    case = Case("deepseek-v4-pro", 8, "pd_cluster")
+    site = site_for(attrs.evolve(case, devices=16), modelNames={"target": "weights"})
+    assert set(refused(case, site).values()) == {"C-MEM-001"}

@@ -12,7 +12,7 @@ from moeplan_infera.programs import infera_programs, infera_role
 from moeplan_infera.registered import RULES as INFERA_RULES
 from moeplan_vllm.arguments import argument_table
 from moeplan_vllm.facts import vllm_facts
-from moeplan_vllm.families import architecture
+from moeplan_vllm.families import architecture, recognises
 from moeplan_vllm.programs import role_of, vllm_programs
 from moeplan_vllm.rules.derived import DERIVED as VLLM_DERIVED
 from moeplan_vllm.rules.registered import RULES as VLLM_RULES
@@ -49,6 +49,7 @@ def knowledge() -> Knowledge:
         profile=profile_of,
         model=architecture,
         derived={**VLLM_DERIVED, **INFERA_DERIVED},
+        recognises=recognises,
     )
 
 

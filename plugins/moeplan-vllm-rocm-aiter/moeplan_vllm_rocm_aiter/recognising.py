@@ -58,7 +58,7 @@ def _listed(what: Any) -> Iterable[Any]:
 
 
 def _is_kimi(engine: Subject) -> bool:
-    reference = (engine.model_reference or "").rstrip("/").rpartition("/")[2].lower()
+    reference = (engine.model_name or "").rstrip("/").rpartition("/")[2].lower()
     return reference == "kimi-k3" or _family(engine) == "opt"
 
 

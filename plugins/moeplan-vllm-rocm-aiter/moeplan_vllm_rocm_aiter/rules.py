@@ -147,7 +147,7 @@ def _heads(scene: Scene) -> Iterator[Hit]:
 
 
 def _heads_a_rank(engine: Subject) -> int | None:
-    heads = _heads_of(_plain(engine.model_reference or ""))
+    heads = _heads_of(_plain(engine.model_name or ""))
     size = _look(engine, "derived tensor-parallel-size")
     if heads is None or not str(size.value).isdigit():
         return None
@@ -193,7 +193,7 @@ def _faulting_batches(scene: Scene) -> Iterator[Hit]:
         if not str(given.value).isdigit() or _look(engine, "environment VLLM_ROCM_USE_AITER_MOE").value == "0":
             continue
         tokens, place = int(str(given.value)), given.place or engine.place()
-        name = _plain(engine.model_reference or "").lower()
+        name = _plain(engine.model_name or "").lower()
         limits = [limit for pattern, limit in _FAULTING.items() if fnmatchcase(name, pattern)]
         if any(tokens >= limit for limit in limits):
             yield Hit(place, f"--max-num-batched-tokens {tokens} with {name}", engine, "warning")

@@ -10,7 +10,7 @@ from typing import Any
 from moeplan_vllm.data import read_data
 from moeplan_vllm.models import Model, find_model
 
-__all__ = ["architecture", "family_of", "find_architecture", "name_of"]
+__all__ = ["architecture", "family_of", "find_architecture", "name_of", "recognises"]
 
 _CACHE_NAME = re.compile(r"models--[^/]+?--([^/]+)")
 
@@ -46,6 +46,11 @@ def find_architecture(reference: str) -> Model | None:
     name = name_of(reference)
     like = read_data("families.json")["alike"].get(name)
     return None if like is None else find_model(like)
+
+
+def recognises(reference: str) -> bool:
+    """Return whether a reference names a model or a family that is known."""
+    return family_of(reference) is not None or find_architecture(reference) is not None
 
 
 def architecture(reference: str) -> Mapping[str, Any] | None:

@@ -55,6 +55,8 @@ def _file(name: str, objects: Sequence[dict[str, Any]]) -> RenderedFile:
 
 def _findings(files: Sequence[RenderedFile], site: Mapping[str, Any], asked: Asked) -> Iterator[Against]:
     """Yield what the facts find wrong in the engines' manifests; each of their scripts says the same."""
+    import attrs
+
     from moeplan.facts.judge import judge
     from moeplan.facts.launches import read_scene
     from moeplan_vllm_cuda.knowledge import cuda_facts, knowledge
@@ -62,7 +64,8 @@ def _findings(files: Sequence[RenderedFile], site: Mapping[str, Any], asked: Ask
 
     engines = [file for file in files if file.form == "manifest" and file.name.startswith("3")]
     request = LintRequest(tuple(ManifestSource(file.name, file.text, (0,)) for file in engines), asked.profile)
-    scene = read_scene(request.sources, knowledge(), site, request.profile)
+    knows = attrs.evolve(knowledge(), served=asked.plan.artifact.repository)
+    scene = read_scene(request.sources, knows, site, request.profile)
     seen: set[tuple[str, str]] = set()
     for finding in judge(scene, cuda_facts(), RULES):
         if finding.severity != "info" and (finding.id, finding.message) not in seen:

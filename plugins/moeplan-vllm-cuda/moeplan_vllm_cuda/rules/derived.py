@@ -115,7 +115,7 @@ def _driver_needed(subject: Subject) -> Any:
 
 def _precision(subject: Subject) -> Any:
     """Return how the checkpoint's weights are stored: as its recipe says, or as its name ends."""
-    reference = subject.model_reference
+    reference = subject.model_name
     if reference is None:
         return ...
     found = find_variant(reference)
@@ -128,7 +128,7 @@ def _precision(subject: Subject) -> Any:
 
 
 def _tensor_cap(subject: Subject) -> Any:
-    found = None if subject.model_reference is None else find_variant(subject.model_reference)
+    found = None if subject.model_name is None else find_variant(subject.model_name)
     return None if found is None else found[1].tensor_cap
 
 

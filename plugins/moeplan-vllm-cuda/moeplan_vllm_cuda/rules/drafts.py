@@ -23,7 +23,7 @@ Source: vLLM recipes at 8959cf64189c71d36e11c6a30335f923f261b1f7, the models' sp
 def block_of_tokens(scene: Scene) -> Iterator[Hit]:
     """C-SPC-002: fewer tokens than the recipe's may be fewer than the draft's block, which no manifest tells."""
     for one in scene.engines():
-        family = None if one.model_reference is None else family_of(one.model_reference)
+        family = None if one.model_name is None else family_of(one.model_name)
         tokens = parse_count(known_text(one, _TOKENS) or "")
         if known_text(one, "derived speculation-method") != "dspark" or family not in _RECIPES or tokens is None:
             continue

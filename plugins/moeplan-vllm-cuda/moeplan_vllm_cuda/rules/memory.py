@@ -26,7 +26,7 @@ _OTHER_WEIGHTS = ("--quantization", "--cpu-offload-gb", "--offload-backend", "--
 def model_too_large(scene: Scene) -> Iterator[Hit]:
     """C-MEM-001: what the recipe's variant needs is within the GPUs' memory together."""
     for one in scene.engines():
-        found = None if one.model_reference is None else find_variant(one.model_reference)
+        found = None if one.model_name is None else find_variant(one.model_name)
         gpu, gpus = gpu_of(one), engine_gpus(one)
         if found is None or gpu is None or gpu.gigabytes is None or gpus is None:
             continue
@@ -44,10 +44,10 @@ def fewer_than(gpu_id: str, least: int) -> Rule:
     def rule(scene: Scene) -> Iterator[Hit]:
         for one in scene.engines():
             gpu, gpus = gpu_of(one), engine_gpus(one)
-            if gpu is None or gpu.id != gpu_id or gpus is None or gpus >= least or one.model_reference is None:
+            if gpu is None or gpu.id != gpu_id or gpus is None or gpus >= least or one.model_name is None:
                 continue
-            if family_of(one.model_reference) == "kimi-k3":
-                message = f"{gpus} {gpu_id} for {one.model_reference}; {least} are the least"
+            if family_of(one.model_name) == "kimi-k3":
+                message = f"{gpus} {gpu_id} for {one.model_name}; {least} are the least"
                 yield Hit(place_of(one, "argument --tensor-parallel-size"), message, one)
 
     return rule

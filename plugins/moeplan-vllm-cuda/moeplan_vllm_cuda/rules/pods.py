@@ -89,10 +89,10 @@ def stage_timeout(scene: Scene) -> Iterator[Hit]:
         stages, value = count(one, "--pipeline-parallel-size", 1), look(one, field)
         text = str(value.value) if value.is_known else str(_STEP_DEFAULT) if value.state == "absent" else ""
         seconds = int(text) if text.isascii() and text.isdigit() and len(text) < 9 else None
-        if stages is None or stages < 2 or seconds is None or seconds >= _STEP_SECONDS or one.model_reference is None:
+        if stages is None or stages < 2 or seconds is None or seconds >= _STEP_SECONDS or one.model_name is None:
             continue
         message = f"VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS is {value.shown()} ({seconds} s) with {stages} pipeline stages"
-        severity = None if family_of(one.model_reference) == "kimi-k3" else "info"
+        severity = None if family_of(one.model_name) == "kimi-k3" else "info"
         yield Hit(place_of(one, field), message, one, severity)
 
 
@@ -118,7 +118,7 @@ def _gigabytes(subject: Subject) -> int:
     size = None if subject.model is None else subject.model.get("tensorBytes")
     if isinstance(size, int):
         return size // 10**9
-    found = None if subject.model_reference is None else find_variant(subject.model_reference)
+    found = None if subject.model_name is None else find_variant(subject.model_name)
     return 0 if found is None else found[1].least_gigabytes
 
 

@@ -68,7 +68,7 @@ def _is_custom(subject: Subject) -> bool:
 def parsers(scene: Scene) -> Iterator[Hit]:
     """C-ENV-007: the parsers are those of the model's recipe, and not another model's."""
     for one in scene.engines():
-        recipe = None if one.model_reference is None else find_recipe(one.model_reference)
+        recipe = None if one.model_name is None else find_recipe(one.model_name)
         if recipe is None:
             continue
         for kind, field, own in (
@@ -86,7 +86,7 @@ def autotune(scene: Scene) -> Iterator[Hit]:
     """C-DS-001: DeepSeek-V3.2 runs without FlashInfer's autotuning; left out, what happens depends on the release."""
     fields = ("argument --kernel-config enable_flashinfer_autotune", "argument --enable-flashinfer-autotune")
     for one in scene.engines():
-        if one.model_reference is None or family_of(one.model_reference) != "deepseek-v3.2":
+        if one.model_name is None or family_of(one.model_name) != "deepseek-v3.2":
             continue
         given = [look(one, field) for field in fields]
         told = [value for value in given if value.is_known and value.value is not None]

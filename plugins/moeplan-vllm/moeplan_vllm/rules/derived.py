@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from moeplan.facts.launches import Derived, Subject
+from moeplan.facts.launches import Derived, Subject, is_directory
 from moeplan.facts.values import Value, absent, known, unknown
-from moeplan_vllm.families import family_of, name_of
+from moeplan_vllm.families import family_of, name_of, recognises
 from moeplan_vllm.rules.backends import BACKENDS
 from moeplan_vllm.rules.placing import across_hosts, data_parallel_nodes, is_multi_node, rdma_visible
 from moeplan_vllm.rules.reading import connectors, count, flag, is_set, look, transfer
@@ -79,12 +79,17 @@ def _method(subject: Subject) -> Any:
 
 
 def _family(subject: Subject) -> Any:
-    reference = subject.model_reference
-    return ... if reference is None else family_of(reference)
+    return ... if subject.model_name is None else family_of(subject.model_name)
+
+
+def _told_family(subject: Subject) -> Any:
+    """Return the family, not known where a directory is called like no model: any may lie there."""
+    name = subject.model_name
+    return ... if name is not None and is_directory(name) and not recognises(name) else _family(subject)
 
 
 def _name(subject: Subject) -> Any:
-    return ... if subject.model_reference is None else name_of(subject.model_reference)
+    return ... if subject.model_name is None else name_of(subject.model_name)
 
 
 def _connectors(subject: Subject) -> Any:
@@ -167,6 +172,7 @@ _READERS: Mapping[str, tuple[Callable[[Subject], Any], str]] = {
     "entry-script": (_entry_script, "launch positional"),
     "expert-ranks": (lambda s: _told(_expert_ranks(s)), "argument --tensor-parallel-size"),
     "family": (_family, "launch model"),
+    "told-family": (_told_family, "launch model"),
     "first-positional": (_first, "launch positional"),
     "hybrid-attention": (_model_flag("hybridAttention", _HYBRID), "launch model"),
     "in-manifest": (_in_manifest, "launch model"),

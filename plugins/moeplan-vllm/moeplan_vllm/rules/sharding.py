@@ -96,7 +96,7 @@ def cut_shared(scene: Scene) -> Iterator[Hit]:
 
 def _padded(subject: Subject) -> str | None:
     """Return ``none`` where the release pads the layer, ``info`` where that is not known, None where it does not."""
-    if "deepseek-v4" not in str(subject.model_reference).lower():
+    if "deepseek-v4" not in str(subject.model_name).lower():
         return None
     version, fixed = parse_version(known_text(subject, "launch version")), parse_version("0.27.1")
     if version is None or fixed is None:
