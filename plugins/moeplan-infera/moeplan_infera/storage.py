@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 
 from moeplan.errors import InputError
 from moeplan.facts.judge import Hit, Rule
@@ -14,6 +15,11 @@ from moeplan_infera.reading import engines_by_role, groups, mapping, place_of, v
 __all__ = ["RULES"]
 
 _SHARED = ("nfs", "cephfs", "glusterfs")
+_NETWORK = (
+    *("nfs*", "*-nfs*", "cifs*", "smb*", "network*", "lustre*", "ceph*", "glusterfs*", "beegfs*", "gpfs*", "fuse*"),
+    *("9p*", "s3*", "remote*", "shared*", "*-export*"),
+)
+"""What a site calls storage that is not its nodes' own."""
 _MANY = ("ReadWriteMany", "ReadOnlyMany")
 
 
@@ -56,6 +62,20 @@ def _is_one(left: Volume, right: Volume) -> bool:
 def _not_local(scene: Scene) -> Iterator[Hit]:
     for decode, volume in _shared_volumes(scene):
         yield Hit(decode.place(volume.path), "prefill and decode mount one volume for the weights", decode)
+
+
+def _remote(scene: Scene) -> Iterator[Hit]:
+    """Yield weights that come over a network; where that was only ever slow (the stock image), for information."""
+    stated = str(scene.site.get("modelStorage") or "")
+    told = f"the site says {stated}" if stated else "the site says nothing of it"
+    for engine in scene.engines():
+        kind = value(engine, "derived model-volume-kind").value
+        if kind in _SHARED or any(fnmatchcase(stated, pattern) for pattern in _NETWORK):
+            volume = "no volume" if kind is None else f"a {kind} volume"
+            severity = None if (scene.profile or "").startswith("opt/") else "info"
+            message = f"the model's storage is not local: {volume}; {told}"
+            place = value(engine, "argument --model").place or engine.place()
+            yield Hit(place, message, engine, severity)
 
 
 def _single_node_claim(scene: Scene) -> Iterator[Hit]:
@@ -138,6 +158,7 @@ def _too_small(scene: Scene) -> Iterator[Hit]:
 RULES: Mapping[str, Rule] = {
     "R-WT-001": _uncovered,
     "R-WT-002": _draft_uncovered,
+    "R-WT-003": _remote,
     "R-WT-005": _not_local,
     "R-WT-006": _single_node_claim,
     "R-PD-006": _unmounted,

@@ -35,7 +35,7 @@ def check(plan: Plan, site: Mapping[str, Any]) -> tuple[PluginFinding, ...]:
     if profile is not None and shape is not None:
         for judged in (_status(profile), _model(plan, shape), _workload(plan, shape), _draft(plan, site, shape)):
             hits += judged
-        for judged in (_storage(site), _nodes(site, shape), _images(site, shape), _cluster(site, shape)):
+        for judged in (_storage(site, profile), _nodes(site, shape), _images(site, shape), _cluster(site, shape)):
             hits += judged
     found = (finding_of(all_facts()[fact], hit) for fact, hit in hits)
     return tuple(dict.fromkeys(finding for finding in found if finding is not None))
@@ -111,16 +111,17 @@ def _draft(plan: Plan, site: Mapping[str, Any], shape: Shape) -> _Found:
         yield "R-WT-002", _at("$.modelNames.draft", "the site does not name the draft's directory", "warning")
 
 
-def _storage(site: Mapping[str, Any]) -> _Found:
+def _storage(site: Mapping[str, Any], profile: str) -> _Found:
+    remote = None if profile.startswith("opt/") else "warning"
     stated = str(site.get("modelStorage", ""))
     if _is_remote(stated):
-        yield "R-WT-003", _at("$.modelStorage", f"the model's storage is {stated}")
+        yield "R-WT-003", _at("$.modelStorage", f"the model's storage is {stated}", remote)
     for index, node in enumerate(_listed(site)):
         storage = node.get("storage") or {}
         kind = str(storage.get("filesystem", ""))
         path = f"$.nodes[{index}].storage"
         if _is_remote(kind) or storage.get("local") is False:
-            yield "R-WT-003", _at(path, f"{node['name']}: {kind or 'storage'} is not local")
+            yield "R-WT-003", _at(path, f"{node['name']}: {kind or 'storage'} is not local", remote)
         elif kind and kind not in _LOCAL:
             yield "R-WT-003", _at(path, f"{node['name']}: {kind} is neither xfs nor ext4", "warning")
         if storage.get("mountPoint") == "/" and node.get("modelDirectory") not in (None, "/"):

@@ -244,6 +244,14 @@ def test_the_namespace_is_a_fault_only_where_the_site_says_another() -> None:
     assert faults(recipe.lint(_ONE, {**SITE, "namespace": "infera"})) == {"R-NS-001"}
 
 
+def test_slow_storage_is_a_fault_of_the_optimized_recipes_alone() -> None:
+    site = {**SITE, "modelStorage": "nfs", "expectedReadySeconds": 5700}
+    assert faults(repaired(_ONE).lint(_ONE, site)) == {"R-WT-003", "R-PRB-001"}
+    recipe = repaired("stock/aggregated")
+    recipe.container("worker")["startupProbe"]["failureThreshold"] = 720
+    assert faults(recipe.lint(None, site)) == set(), "the stock recipes' weights lie on a claim; slow fits the budget"
+
+
 def test_the_operators_own_account_is_no_other() -> None:
     recipe = repaired(_ONE)
     recipe.services["worker"]["serviceAccountName"] = f"{recipe.name}-disc"
