@@ -80,7 +80,7 @@ def _load(data: bytes, head: dict[str, str], source: str | None) -> Site:
             )
             for path in _nulls(value, "$")
         ]
-        if unfilled:
+        if unfilled and value.get("kind") in (None, "site"):  # of another document its kind is told, not its nulls
             raise InputError(*unfilled)
         return load_value(value, Site)
     except InputError as error:

@@ -38,6 +38,10 @@ def test_a_part_needs_neither_kind_nor_version() -> None:
     assert site_values(load_site(b"kind: site\nschemaVersion: 1.0.0\n" + data)) == values
 
 
+def test_of_another_document_its_kind_is_told_and_not_its_nulls() -> None:
+    assert [path for path, _ in _faults(b'{"kind": "deployment_validation_plan", "artifact": null}')] == ["$.kind"]
+
+
 @pytest.mark.parametrize("data", [b'{"nodes": 2}', b"{nodes: 2}", b"nodes: 2", b'\n{\n"nodes": 2}\n'])
 def test_yaml_and_json_say_the_same(data: bytes) -> None:
     assert site_values(parse_partial_site(data))["nodes"] == 2
