@@ -41,7 +41,7 @@ _INTERFACE = SiteNeed(
 def _address(*roles: str) -> SiteNeed:
     return SiteNeed(
         key="nodes[].address",
-        title="The node's address on that interface",
+        title="The node's address on network.interface",
         how="ip -4 address show dev INTERFACE",
         example="192.0.2.10",
         roles=roles,
@@ -89,7 +89,7 @@ def _rdma(*, required: bool) -> SiteNeed:
         key="network.rdmaDevices",
         title="The RDMA devices that traffic between nodes goes over, the same on each",
         how="moeplan site probe, on each node",
-        example="mlx5_0, mlx5_1",
+        example="[mlx5_0, mlx5_1]",
         required=required,
     )
 

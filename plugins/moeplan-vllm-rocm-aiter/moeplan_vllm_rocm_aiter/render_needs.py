@@ -32,6 +32,14 @@ def _pinned(chosen: Mapping[str, Any]) -> tuple[SiteNeed, ...]:
         _need("modelNames.target", "The checkpoint's directory below each modelDirectory", "ls it", model["target"]),
         _need("servedModelName", "The name that clients give in requests", "choose one", model["servedName"]),
     ]
+    needs.append(
+        SiteNeed(
+            key="driver",
+            title="Version of the driver that is loaded, which may not be the one that is installed",
+            how="cat /sys/module/amdgpu/version, on each node",
+            example="6.14.5",
+        )
+    )
     if any("draft" in worker["settings"] for worker in chosen["workers"].values()):
         needs.append(_need("modelNames.draft", "The draft's directory beside it", "ls it", model["draft"]))
     return tuple(needs)
