@@ -11,6 +11,7 @@ from moeplan_vllm.plan_placement import place_plan, plan_layout, plan_placement
 
 from moeplan.model.placement import Figure, Placement
 from moeplan.model.plan import Plan
+from moeplan.units import format_bytes
 from moeplan_vllm_rocm_aiter.shapes import DRAFT_BYTES, GPUS_A_ROLE, Shape, shape_of
 
 __all__ = ["fit_faults", "placement"]
@@ -58,7 +59,8 @@ def fit_faults(plan: Plan, shape: Shape) -> Iterator[tuple[str, str]]:
     for role, placed in place_plan(plan, _settings(plan, shape), _layout(plan)).items():
         weights, budget, most = placed.role.weight_bytes, placed.role.budget_bytes, placed.most_requests
         if weights.value is not None and budget.value is not None and weights.value > budget.value:
-            told = f"{role}: {weights.value} bytes of weights a rank, the engine may take {budget.value}"
+            there, room = format_bytes(weights.value), format_bytes(budget.value)
+            told = f"{role}: {there} of weights a rank, the engine may take {room}"
             yield told, _severity(weights, budget)
         elif most.value is not None and plan.workload.concurrency > most.value:
             told = (
