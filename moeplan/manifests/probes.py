@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["PROBE_SECONDS", "probe_job", "storage_probe_container"]
+__all__ = ["PROBE_SECONDS", "probe_job", "storage_probe_container", "until_ended"]
 
 PROBE_SECONDS = 3600
 """Deadline of a probe: pulling tens of gigabytes of image is in it."""
@@ -24,6 +24,18 @@ def probe_job(name: str, namespace: str, labels: Mapping[str, str], spec: Mappin
             "template": {"metadata": {"labels": dict(labels)}, "spec": {"restartPolicy": "Never", **spec}},
         },
     }
+
+
+def until_ended(namespace: str, jobs: str) -> str:
+    """Return the command that waits until Jobs have ended, well or not; ``jobs`` are a shell's words such as ``job/a``.
+
+    ``kubectl wait`` for completion would wait for a Job that has failed until its deadline. This ends by then too: a
+    probe that is not done at its own deadline has failed.
+    """
+    ended = (
+        f"kubectl -n {namespace} get \"$job\" -o 'jsonpath={{.status.conditions[*].type}}' | grep -Eq 'Complete|Failed'"
+    )
+    return f"for job in {jobs}; do until {ended}; do sleep 5; done; done"
 
 
 def storage_probe_container(

@@ -67,7 +67,8 @@ def assemble(plan: Plan, site: Site, rendering: Rendering, made_with: RenderedWi
     origin = Origin(
         identify(plan), identify(site), made_with.plugin, made_with.profile, _images(rendering.files, objects)
     )
-    guide = write_guide(plan, site, origin, [_listed(*file) for file in files], rendering.guide)
+    removed = [name for name, form, _ in files if form == "manifest" and not _holds_namespace(objects[name])]
+    guide = write_guide(plan, site, origin, [_listed(*file) for file in files], rendering.guide, removed)
     files.append((_GUIDE, "guide", guide))
     made = _manifest_set(origin, made_with, sorted(files))
     return RenderedSet(made, {name: text.encode("utf-8") for name, _, text in files} | {SET_NAME: dump_document(made)})
@@ -96,6 +97,10 @@ def _read_back(text: str) -> list[Any]:
 def _runs_once(objects: Sequence[Any]) -> bool:
     """Return whether a file is all Jobs: they are run by hand, in their turn, and cannot be applied a second time."""
     return all(value["kind"] == "Job" for value in objects)
+
+
+def _holds_namespace(objects: Sequence[Any]) -> bool:
+    return any(value["kind"] == "Namespace" for value in objects)
 
 
 def _kustomization(manifests: Sequence[str]) -> str:

@@ -46,7 +46,12 @@ class Origin:
 
 
 def write_guide(
-    plan: Plan, site: Site, origin: Origin, files: Sequence[ManifestSetFile], guide: Sequence[GuideStep]
+    plan: Plan,
+    site: Site,
+    origin: Origin,
+    files: Sequence[ManifestSetFile],
+    guide: Sequence[GuideStep],
+    removed: Sequence[str] = (),
 ) -> str:
     """Return the README as Markdown.
 
@@ -56,11 +61,14 @@ def write_guide(
         origin: what this comes from.
         files: the rendered files in the order in which they are applied.
         guide: the plugin's steps.
+        removed: the files whose objects go when the deployment is taken away, in the order in which they are applied.
     """
     parts = (
         _head(plan, origin),
         _ground(plan, site, origin.images),
         _steps(guide),
+        _trouble(site),
+        _removal(removed),
         _criteria(plan),
         _listing(files),
     )
@@ -83,22 +91,20 @@ def _head(plan: Plan, made: Origin) -> Iterator[str]:
     yield ""
     yield f"Do not edit these files: `{SET_NAME}` lists them by digest, and evidence names its digest. Change the site"
     yield "file and render again; `moeplan render … --diff` shows what would change."
+    yield "Run the commands in this directory, except those that a step wants on a node."
     yield ""
 
 
 def _ground(plan: Plan, site: Site, images: Sequence[str]) -> Iterator[str]:
     yield "## Where it runs"
     yield ""
-    if site.namespace is not None:
-        yield f"Namespace `{site.namespace}`. "
-    yield (
-        f"The plan asks for {plan.target.requested_accelerators} accelerators, "
-        f"{plan.target.accelerators_per_node} a node."
-    )
+    where = "" if site.namespace is None else f"Namespace `{site.namespace}`. "
+    asked, each = plan.target.requested_accelerators, plan.target.accelerators_per_node
+    yield f"{where}The plan asks for {asked} accelerators, {each} a node."
     yield ""
     nodes = site.nodes if isinstance(site.nodes, tuple) else ()
     if nodes:
-        yield "| node | roles | model directory | accelerators: free of present |"
+        yield "| node | roles | model directory | free accelerators, as the site has it |"
         yield "|---|---|---|---|"
         yield from (_node(node) for node in nodes)
         yield ""
@@ -109,11 +115,11 @@ def _ground(plan: Plan, site: Site, images: Sequence[str]) -> Iterator[str]:
 
 
 def _node(node: SiteNode) -> str:
-    free = "not told" if node.free_accelerators is None else str(node.free_accelerators)
-    present = "not told" if node.accelerators is None else str(node.accelerators)
+    free = "not known" if node.free_accelerators is None else str(node.free_accelerators)
+    present = "" if node.accelerators is None else f" of {node.accelerators}"
     roles = ", ".join(node.roles) if node.roles else "any"
     directory = f"`{_plain(node.model_directory)}`" if node.model_directory else "none"
-    return f"| `{node.name}` | {roles} | {directory} | {free} of {present} |"
+    return f"| `{node.name}` | {roles} | {directory} | {free}{present} |"
 
 
 def _steps(guide: Sequence[GuideStep]) -> Iterator[str]:
@@ -145,6 +151,39 @@ def _step(number: int, step: GuideStep) -> Iterator[str]:
         yield ""
 
 
+def _trouble(site: Site) -> Iterator[str]:
+    yield "## When a step fails"
+    yield ""
+    if site.namespace is None:
+        yield "`moeplan diagnose LOG` says what is known of the lines of an engine's log."
+        yield ""
+        return
+    here = f"kubectl -n {site.namespace}"
+    yield "Pods and events say what Kubernetes waits for, `moeplan diagnose` what is known of the lines of a log. Of a"
+    yield "container that was restarted, the log that counts is that of `kubectl logs --previous`."
+    yield ""
+    yield "```sh"
+    yield f"{here} get pods -o wide"
+    yield f"{here} get events --sort-by=.lastTimestamp | tail -n 20"
+    logs = f'{here} logs "$pod" --all-containers --tail=-1 | moeplan diagnose -'
+    yield f'for pod in $({here} get pods -o name); do echo "$pod"; {logs}; done'
+    yield "```"
+    yield ""
+
+
+def _removal(removed: Sequence[str]) -> Iterator[str]:
+    if not removed:
+        return
+    yield "## To take it away"
+    yield ""
+    yield "What these files made; the namespace stays, for other things may lie in it."
+    yield ""
+    yield "```sh"
+    yield "kubectl delete --ignore-not-found " + " ".join(f"-f {name}" for name in reversed(removed))
+    yield "```"
+    yield ""
+
+
 def _criteria(plan: Plan) -> Iterator[str]:
     yield "## What the plan requires before it is called ready"
     yield ""
@@ -164,6 +203,8 @@ def _listing(files: Iterable[ManifestSetFile]) -> Iterator[str]:
     yield "|---|---|"
     yield from (f"| `{file.name}` | {file.form} |" for file in files)
     yield ""
+    if any(file.form == "kustomization" for file in files):
+        yield "`kubectl apply -k .` applies all manifests but the Jobs at once, without the order and the checks above."
     yield f"`{SET_NAME}` holds each file's digest and size."
 
 

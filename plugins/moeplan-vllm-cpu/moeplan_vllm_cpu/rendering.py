@@ -212,4 +212,8 @@ def _steps(ground: _Ground) -> Iterator[GuideStep]:
     request = f'{{"model": "{ground.served}", "prompt": "1 2 3", "max_tokens": 16}}'
     url = f"http://localhost:{ground.port}/v1/completions"
     ask = f"curl -sS --max-time 120 {url} -H 'Content-Type: application/json' -d {shlex.quote(request)}"
-    yield GuideStep("smoke", "One completion", "A text of 16 tokens; on CPUs it takes its time.", (ask,), 120)
+    told = "A text of 16 tokens; on CPUs it takes its time."
+    if ground.image is not None and ground.namespace is not None:
+        forward = f"kubectl -n {ground.namespace} port-forward svc/{ground.name} {ground.port}"
+        told += f" With Kubernetes, run `{forward}` in another shell first."
+    yield GuideStep("smoke", "One completion", told, (ask,), 120)

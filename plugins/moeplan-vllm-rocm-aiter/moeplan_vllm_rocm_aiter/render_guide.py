@@ -19,7 +19,7 @@ from typing import Any
 from moeplan_infera.preflight.hooks import checks
 from moeplan_infera.rendering import PodGround
 
-from moeplan.manifests.probes import PROBE_SECONDS
+from moeplan.manifests.probes import PROBE_SECONDS, until_ended
 from moeplan.model.plan import Plan
 from moeplan.model.rendering import GuideStep
 from moeplan_vllm_rocm_aiter.combos import combos
@@ -31,7 +31,7 @@ _OPERATOR = "oci://docker.io/rocm/infera-operator"
 _LOCAL_PORT = 18000
 """Unusual on purpose: where a port is taken the forward dies, and curl says nothing."""
 _CHECKS = ("disk-space", "preflight-node", "preflight-fleet", "registration-mode")
-_WORDS_TO_FILL = re.compile(r"\b(?:NODES?|MODEL_DIRECTORY|IMAGE|DUMP)\b")
+_WORDS_TO_FILL = re.compile(r"\b(?:NODES?|MODEL_DIRECTORY|IMAGE|OVERLAY|DUMP)\b")
 """What stands in the commands of Infera's checks for something that only the site knows."""
 _COUNT_DEVICES = (
     "import ctypes; lib = ctypes.CDLL('libibverbs.so.1'); lib.ibv_get_device_list.restype = ctypes.c_void_p; "
@@ -63,13 +63,13 @@ def _before(plan: Plan, ground: Ground) -> Iterator[GuideStep]:
     nodes = [pod.node for pod in ground.workers.values()]
     look = (*(f"kubectl describe node {node}" for node in nodes), "rocm-smi --showpids    # on each node")
     yield _step("free", *look, accelerators=ground.accelerators)
-    yield _step("alone", f"kubectl -n {ground.namespace} get inferadeployments,pods")
     yield _step(
         "operator",
         f"helm upgrade --install infera-operator {_OPERATOR} --version 0.1.0 -n infera-system --create-namespace",
         "kubectl -n infera-system wait deployment --all --for=condition=Available --timeout=300s",
         "kubectl get crd inferadeployments.infera.amd.com",
     )
+    yield _step("alone", "kubectl get inferadeployments --all-namespaces")
     model, artifact = combos()["model"], plan.artifact
     get = f"hf download {artifact.repository} --revision {artifact.revision}"
     yield _step("target", *_downloads(get, ground, ground.target), target=ground.target, shards=model["shards"])
@@ -88,7 +88,7 @@ def _preflight(ground: Ground) -> Iterator[GuideStep]:
     for check in checks([ground.profile]):
         if check.id in _CHECKS and ground.profile in (check.profiles or (ground.profile,)):
             told = ". ".join(one for one in check.how.split(". ") if not _WORDS_TO_FILL.search(one)).rstrip(".")
-            statement = f"{told}. In order: {check.proof}" if told else f"In order: {check.proof}"
+            statement = f"{told}. All is well where: {check.proof}" if told else f"All is well where: {check.proof}"
             commands = dict.fromkeys(
                 _with_values(line, pod, ground) for line in check.commands for pod in _pods(ground)
             )
@@ -105,6 +105,7 @@ def _with_values(command: str, pod: PodGround, ground: Ground) -> str:
         "NODES": ",".join(one.node for one in _pods(ground)),
         "MODEL_DIRECTORY": shlex.quote(pod.model_directory),
         "IMAGE": pod.image,
+        "OVERLAY": pod.overlay,
         "DUMP": "/var/tmp/moeplan-preflight",
     }
     return _WORDS_TO_FILL.sub(lambda found: values[found[0]], command)
@@ -132,7 +133,7 @@ def _deploy(ground: Ground) -> Iterator[GuideStep]:
     yield _step(
         "deployment",
         "kubectl apply -f 30-deployment.yaml",
-        pods,
+        f"sleep 60; {pods}",
         f"for pod in $(kubectl -n infera-system get pods -o name); do {logs}; done",
     )
     seconds = ground.startup_seconds
@@ -146,7 +147,8 @@ def _probe(ground: Ground, what: str, file: str) -> Iterator[str]:
     here = f"kubectl -n {ground.namespace}"
     yield f"{here} delete --ignore-not-found {' '.join(jobs)}"
     yield f"kubectl apply -f {file}"
-    yield f"{here} wait {' '.join(jobs)} --for=condition=Complete --timeout={PROBE_SECONDS}s"
+    yield until_ended(ground.namespace, " ".join(jobs))
+    yield f"{here} get {' '.join(jobs)}"
     yield from (f"{here} logs {job}" for job in jobs)
 
 

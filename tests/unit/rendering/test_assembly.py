@@ -97,7 +97,7 @@ def test_the_guide_has_what_the_operator_needs() -> None:
         GuideStep("prerequisite", "Download", "To each node.", ("hf download a", "```")),
     )
     text = assemble(plan(), site(), rendering(guide=steps), MADE_WITH).files["README.md"].decode()
-    assert "| `node-a` | any | `/data/models` | not told of 8 |" in text
+    assert "| `node-a` | any | `/data/models` | not known of 8 |" in text
     assert text.index("### 1. Download") < text.index("### 1. Prove it")
     assert "````sh\nhf download a\n```\n````" in text
     assert "Deadline: 1 min 30 s (90 s)." in text
@@ -105,6 +105,17 @@ def test_the_guide_has_what_the_operator_needs() -> None:
     assert len(sentences) > 7
     assert all(f"   - {sentence}\n" in text for sentence in sentences)
     assert "| `20-engine.yaml` | manifest |" in text
+
+
+def test_the_guide_says_where_to_look_and_how_to_take_it_away() -> None:
+    look = NAMESPACE.replace("v1\nkind: Namespace", "batch/v1\nkind: Job").replace("serving", "look")
+    three = rendering(
+        ("10-space.yaml", "manifest", NAMESPACE), ("20-look.yaml", "manifest", look), ("30-pod.yaml", "manifest", POD)
+    )
+    text = assemble(plan(), site(), three, MADE_WITH).files["README.md"].decode()
+    assert "kubectl delete --ignore-not-found -f 30-pod.yaml -f 20-look.yaml\n" in text
+    assert "kubectl -n serving get events" in text
+    assert '"$pod" --all-containers --tail=-1 | moeplan diagnose -; done' in text
 
 
 def refused(kind: type[PluginError] | type[InputError], text: str, form: str = "manifest", name: str = "") -> list[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from moeplan.manifests.probes import PROBE_SECONDS
+from moeplan.manifests.probes import PROBE_SECONDS, until_ended
 from moeplan.model.rendering import GuideStep
 from moeplan_vllm_cuda.rendering.asked import Against, Asked
 from moeplan_vllm_cuda.rendering.objects import PROGRESS_BEYOND
 from moeplan_vllm_cuda.rendering.options import draft_repository
 from moeplan_vllm_cuda.rendering.placing import statement
+from moeplan_vllm_cuda.rendering.scripts import script_name
 from moeplan_vllm_cuda.rendering.workloads import driver_branch
 
 __all__ = ["guide_steps"]
@@ -44,6 +45,8 @@ def _prerequisites(asked: Asked) -> Iterator[GuideStep]:
     ground, sizes = asked.ground, asked.sizes
     names = ", ".join(host.name for _, host in ground.every_host())
     told = statement(asked.plan, sizes.layout, asked.placed)
+    for role, one in asked.options.items():
+        told += f"\n- {role}: the engine takes {one.arguments['--max-num-seqs']} requests at once (--max-num-seqs)."
     if ground.draft is not None:
         told += "\nThe draft's weights come on top and are not in these figures."
     yield GuideStep("prerequisite", "Know what placement says", told)
@@ -65,7 +68,8 @@ def _prerequisites(asked: Asked) -> Iterator[GuideStep]:
     )
     branch = driver_branch(asked)
     if branch:
-        told = f"This release's image is built for a CUDA that needs driver {branch} or later; the probes below check."
+        release = asked.ground.engine_version
+        told = f"vLLM {release} is built for a CUDA that needs driver {branch} or later; the probes below check."
         yield GuideStep("prerequisite", "The driver", told)
     yield from _downloads(asked)
     yield from _cluster(asked)
@@ -114,12 +118,14 @@ def _deployment(asked: Asked) -> Iterator[GuideStep]:
     yield GuideStep("deploy", "The namespace", "All other objects lie in it.", apply, _APPLY_SECONDS)
     told = (
         "One Job a node takes all its GPUs for a moment and looks at them, the driver and the RDMA devices; another "
-        "mounts the model directory itself and says what it lies on and what is in it. A Job that stays pending has no "
-        "free GPUs. Delete them before the engine starts."
+        "mounts the model directory itself and says what it lies on and what is in it. A Job whose pod stays pending "
+        "has no free GPUs. All is well where each Job has 1/1 completions and no log names a fault; go on only then. "
+        "The last command makes room for the engine."
     )
     commands = (
         "kubectl apply -f 20-probes.yaml",
-        f"kubectl -n {where} wait --for=condition=complete job -l {selector} --timeout={PROBE_SECONDS}s",
+        until_ended(where, f"$(kubectl -n {where} get job -l {selector} -o name)"),
+        f"kubectl -n {where} get job -l {selector}",
         f"kubectl -n {where} logs -l {selector} --prefix --tail=-1",
         "kubectl delete -f 20-probes.yaml",
     )
@@ -129,6 +135,7 @@ def _deployment(asked: Asked) -> Iterator[GuideStep]:
         name, file = asked.workload_name(role), f"3{number}-{role}.yaml"
         start = (
             f"kubectl apply -f {file}",
+            f"kubectl -n {where} get pods -o wide",
             f"kubectl -n {where} wait --for=condition=Available {kind}/{name} --timeout={deadline}s",
         )
         told = f"The engine gives up after {asked.timeout_seconds} s and says so; the startup probe after {startup} s."
@@ -142,11 +149,14 @@ def _deployment(asked: Asked) -> Iterator[GuideStep]:
 
 
 def _without_kubernetes(asked: Asked) -> GuideStep:
-    lines = ["On each node run its docker script, or its serve script where vLLM is installed; the same numbers start"]
-    lines.append("together, the first node of a role first." + (" Then the router's." if asked.paired else ""))
+    lines = [
+        "In place of the steps above: on each node its docker script, or its serve script where vLLM is installed."
+    ]
+    lines.append("The scripts of one role are started together." + (" Then the router's." if asked.paired else ""))
     for number, (role, host) in enumerate(asked.ground.every_host(), 1):
-        lines.append(f"- {host.name} ({role}): docker-{number}-… or serve-{number}-…")
-    return GuideStep("deploy", "The same without Kubernetes", "\n".join(lines))
+        docker, bare = (script_name(form, number, host) for form in ("docker", "serve"))
+        lines.append(f"- {host.name} ({role}): {docker} or {bare}")
+    return GuideStep("deploy", "Or without Kubernetes", "\n".join(lines))
 
 
 def _smoke(asked: Asked) -> Iterator[GuideStep]:
@@ -157,7 +167,7 @@ def _smoke(asked: Asked) -> Iterator[GuideStep]:
     )
     commands = (
         f"kubectl -n {where} port-forward svc/{asked.name} 18000:{port} & FORWARD=$!",
-        "sleep 3; kill -0 $FORWARD || exit 1",
+        "sleep 3; kill -0 $FORWARD || echo 'the forward died: take another local port'",
         f"curl --fail-with-body --max-time {_SMOKE_SECONDS} http://127.0.0.1:18000/v1/chat/completions "
         f"-H 'Content-Type: application/json' -d {shlex.quote(body)}",
         "kill $FORWARD",
@@ -175,7 +185,10 @@ def _proofs(asked: Asked) -> Iterator[GuideStep]:
         yield from (_speculation(asked, role) for role in asked.options if role != "prefill")  # it drafts nothing
     if asked.paired:
         yield from _handoff(asked)
-    told = "Requests do not queue where the plan's concurrency fits: running ones reach it, waiting ones stay near 0."
+    told = (
+        "Look while the plan's workload runs. Requests do not queue where its concurrency fits: running ones reach it, "
+        "waiting ones stay near 0."
+    )
     roles = [role for role in asked.options if role != "prefill"]
     commands = tuple(
         f"kubectl -n {where} exec {_first(asked, role)} -c engine -- {_metrics(asked, 'num_requests')}"

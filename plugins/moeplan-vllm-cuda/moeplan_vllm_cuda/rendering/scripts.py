@@ -14,14 +14,14 @@ from moeplan_vllm_cuda.rendering.ranks import network_environment, rank_argument
 from moeplan_vllm_cuda.rendering.words import MODELS, serve_words, shell_lines
 from moeplan_vllm_cuda.rendering.workloads import engine_arguments, router_words
 
-__all__ = ["scripts"]
+__all__ = ["script_name", "scripts"]
 
 
 def scripts(asked: Asked) -> Iterator[RenderedFile]:
     """Yield a script of each form for each node, and for a pair those of its router."""
     for number, (role, host) in enumerate(asked.ground.every_host(), 1):
         for form, text in (("docker", _docker(asked, role, host)), ("serve", _bare(asked, role, host))):
-            yield RenderedFile(f"{form}-{number}-{host.name[:60].rstrip('.-')}.sh", "script", text)
+            yield RenderedFile(script_name(form, number, host), "script", text)
     if asked.paired:
         addresses = {role: _address(hosts[0]) for role, hosts in asked.ground.hosts.items()}
         words = router_words(asked, addresses)
@@ -29,6 +29,11 @@ def scripts(asked: Asked) -> Iterator[RenderedFile]:
         started[-1:-1] = ["--entrypoint", words[0]]
         yield RenderedFile("docker-router.sh", "script", _script("the router", {}, [*started, *words[1:]]))
         yield RenderedFile("serve-router.sh", "script", _script("the router", {}, words))
+
+
+def script_name(form: str, number: int, host: Host) -> str:
+    """Return the name of a node's script of a form, ``docker`` or ``serve``."""
+    return f"{form}-{number}-{host.name[:60].rstrip('.-')}.sh"
 
 
 def _address(host: Host) -> str:
