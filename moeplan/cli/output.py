@@ -12,7 +12,7 @@ from moeplan.errors import Issue, MoeplanError, StoreError, escape
 
 __all__ = ["emit_bytes", "emit_json", "emit_text", "note", "note_error", "silence", "table"]
 
-_MOST_LINES = 20
+_MOST_LINES = 100
 
 
 def emit_bytes(data: bytes) -> None:
@@ -73,7 +73,7 @@ def _plain(text: str) -> str:
 
 
 def note_error(error: MoeplanError) -> None:
-    """Write an error's issues to stderr, one line each, at most 20."""
+    """Write an error's issues to stderr, one line each, at most 100."""
     lines = error.lines()
     for line in lines[:_MOST_LINES]:
         note(f"error: {line}")

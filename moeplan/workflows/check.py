@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from moeplan.errors import InputError, escape
+from moeplan.errors import InputError
 from moeplan.findings.listed import SEVERITIES
 from moeplan.model.compatibility import CheckedPlugin, CheckedProfile, CompatibilityReport, FindingCounts
 from moeplan.model.placement import Placement
 from moeplan.model.plan import Plan
-from moeplan.model.plugin import FactSource, PluginFailure, PluginFinding, Profile
+from moeplan.model.plugin import PluginFailure, PluginFinding, Profile
 from moeplan.version import GENERATOR
+from moeplan.workflows.disagreements import disagreements
 
 if TYPE_CHECKING:
     from moeplan.hooks.host import Host, InstalledPlugin
@@ -65,7 +64,7 @@ def check_with(
     plugin, profile = _select(host, plan, site, runtime)
     answers = host.check(plan, site, only={plugin.name})
     failures: list[PluginFailure] = [f for f in host.failures if f.plugin == plugin.name] + list(answers.failures)
-    found = [*_core_findings(plan, site), *(finding for answer in answers.answers for finding in answer.value)]
+    found = [*disagreements(plan, site), *(finding for answer in answers.answers for finding in answer.value)]
     placement = _placement(host, plugin, plan, site, failures)
     if manifests:
         found += _linted(host, plugin, profile, manifests, site, failures)
@@ -138,51 +137,3 @@ def _linted(
     listed = lint_sources(host, read_sources(manifests), site, plugin.name, None if profile is None else profile.id)
     failures.extend(f for f in listed.failures if f not in failures)
     return listed.findings
-
-
-_DESIGN = (FactSource("moeplan documentation", "docs/site.md"),)
-
-
-def _core_findings(plan: Plan, site: Mapping[str, Any]) -> Iterator[PluginFinding]:
-    """Yield where the plan and the site speak of different things; no plugin is needed for that."""
-    target, nodes = plan.target, site.get("nodes")
-    count = len(nodes) if isinstance(nodes, list | tuple) else nodes
-    per_node = site.get("acceleratorsPerNode", target.accelerators_per_node)
-    if "hardware" in site and not _same_hardware(site["hardware"], target.hardware_id):
-        message = f"the plan is for {target.hardware_id}, the site has {site['hardware']}"
-        yield _finding("SITE-HARDWARE", "$.hardware", message, "every figure of the plan is another machine's")
-    if "acceleratorsPerNode" in site and per_node != target.accelerators_per_node:
-        message = f"the plan counts {target.accelerators_per_node} accelerators a node, the site has {per_node}"
-        yield _finding("SITE-PER-NODE", "$.acceleratorsPerNode", message, "the rounding to whole nodes is wrong")
-    if isinstance(count, int) and count * per_node < target.requested_accelerators:
-        message = (
-            f"{count} node(s) of {per_node} are fewer than the plan's {target.requested_accelerators} accelerators"
-        )
-        yield _finding("SITE-NODES", "$.nodes", message, "pods stay pending")
-    if plan.readiness.status == "blocked":
-        reason = f"the plan is blocked: {plan.readiness.reason}"
-        made = _finding("PLAN-BLOCKED", "$.readiness.status", reason, "the checkpoint does not fit or cannot run")
-        yield attrs.evolve(made, file="plan")
-
-
-def _same_hardware(stated: str, planned: str) -> bool:
-    from moeplan.catalogue.registries import find_accelerator, load_registry
-
-    try:
-        return find_accelerator(load_registry(), stated).id == planned
-    except InputError:
-        return stated == planned
-
-
-def _finding(name: str, path: str, message: str, consequence: str) -> PluginFinding:
-    return PluginFinding(
-        id=name,
-        severity="error",
-        path=path,
-        file="site",
-        message=escape(message, 1000),
-        consequence=consequence,
-        silent="no",
-        remedy="make the plan for the site, or name the right site",
-        sources=_DESIGN,
-    )

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError, Issue, PluginError, escape
+from moeplan.workflows.disagreements import disagreements
 
 if TYPE_CHECKING:
     from moeplan.hooks.host import Host
     from moeplan.hooks.selection import Selection
     from moeplan.model.plan import Plan
-    from moeplan.model.plugin import Profile
+    from moeplan.model.plugin import PluginFinding, Profile
     from moeplan.model.site import Site
     from moeplan.rendering.assembly import RenderedSet
 
@@ -72,10 +73,8 @@ def _render(plan: Plan, site: Site, host: Host, accept: Collection[str]) -> Rend
     _check_status(profile, accept)
     _check_profile(plan, profile)
     values = unstructure(site)
-    missing = tuple(_missing(profile, values))
-    if missing:
-        raise InputError(*missing, source="site")
     values = _with_accepted(values, accept)
+    _check_site(plan, values, profile, host, chosen.plugin.name)
     answers = [host.render(plan, values, (chosen.plugin.name,)).only() for _ in range(2)]
     if answers[0] != answers[1]:
         where = f"plugin {chosen.plugin.name}"
@@ -152,12 +151,40 @@ def _check_images(plan: Plan, made: RenderedSet) -> None:
         raise InputError(*issues, source="plan")
 
 
+def _check_site(plan: Plan, site: Mapping[str, Any], profile: Profile, host: Host, plugin: str) -> None:
+    """Refuse a site that lacks what the profile needs, every value at once, or that is not the plan's."""
+    missing = {issue.path: issue for issue in _missing(profile, site)}
+    if missing:
+        missing = {issue.path: issue for issue in _missed_by(plugin, plan, site, host)} | missing
+        raise InputError(*missing.values(), source="site")
+    accepted = {one["id"] for one in site.get("acknowledged", ())}
+    refused = [one for one in disagreements(plan, site) if one.id not in accepted]
+    for file in sorted({str(one.file) for one in refused}):
+        raise InputError(*(_as_issue(one) for one in refused if one.file == file), source=file)
+
+
+def _as_issue(finding: PluginFinding) -> Issue:
+    step = f"{finding.remedy}, or acknowledge {finding.id} in the site with the reason"
+    return Issue(finding.path, finding.id, finding.message, next=step)
+
+
+def _missed_by(plugin: str, plan: Plan, site: Mapping[str, Any], host: Host) -> Iterator[Issue]:
+    """Yield what the plugin itself finds missing in a site that lacks some value, where it says so."""
+    try:
+        host.render(plan, site, (plugin,)).only()
+    except InputError as error:
+        yield from (issue for issue in error.issues if issue.code == "site_value_missing")
+    except PluginError:  # it may rely on what its profile says to need
+        return
+
+
 def _missing(profile: Profile, site: Mapping[str, Any]) -> Iterator[Issue]:
     """Yield each required value that the profile needs and the site lacks, by its path."""
     for need in profile.site_needs:
         if need.required:
+            expected = None if need.example is None else f"a value such as {need.example}"
             for path in _absent(site, need.key.split("."), "$", need.roles):
-                yield Issue(path, "site_value_missing", f"not given: {need.title}", need.example, None, need.how)
+                yield Issue(path, "site_value_missing", f"not given: {need.title}", expected, None, need.how)
 
 
 def _absent(value: Any, steps: list[str], path: str, roles: Collection[str]) -> Iterator[str]:

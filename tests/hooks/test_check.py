@@ -14,6 +14,7 @@ from moeplan.catalogue.registries import load_registry
 from moeplan.cli.main import main
 from moeplan.errors import InputError, PluginError
 from moeplan.model.compatibility import CompatibilityReport
+from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
 from moeplan.model.plan import Plan, Scenario
 from moeplan.planning.builder import plan as make_plan
 from moeplan.wire.documents import dump_document, identify, load_document
@@ -75,6 +76,14 @@ def test_the_core_compares_plan_and_site(
 ) -> None:
     add_plugin(installed, "alpha", CHECKS, vendor="nvidia")
     assert ids(check(wide, site)) == expected
+
+
+def test_a_plan_for_another_profile_is_an_error(installed: Path) -> None:
+    add_plugin(installed, "alpha", CHECKS, vendor="nvidia", profiles=("one", "two"))
+    spec = DeploymentSpec("one", Parallelism(None, None, None, None), None, None, (RoleSpec("serve", None),))
+    planned = make_plan(load_registry(), Scenario("kimi-k3", "h200", 16, deployment=spec))
+    assert ids(check(planned, {"profile": "two"})) == [("SITE-PROFILE", "site")]
+    assert ids(check(planned, {"profile": "one"})) == []
 
 
 def test_a_blocked_plan_is_an_error(installed: Path, plan: Plan) -> None:

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from moeplan.catalogue.registries import load_registry
 from moeplan.cli.main import main
-from moeplan.model.plan import Plan
+from moeplan.model.plan import Plan, Scenario
+from moeplan.planning.builder import plan as make_plan
 from moeplan.wire.documents import dump_document
 from tests.hooks.plugins import HEAD, add_plugin, hook
 
@@ -67,6 +69,12 @@ nodes:
   roles: [serve]
   modelDirectory: /data/models
 """
+
+
+@pytest.fixture
+def plan() -> Plan:
+    """Return a plan that is not blocked, for one node."""
+    return make_plan(load_registry(), Scenario("kimi-k3", "mi355x", 8))
 
 
 @pytest.fixture
@@ -172,6 +180,46 @@ def test_a_value_that_is_not_filled_in_is_named_by_its_key(
     assert not (made / "out").exists()
 
 
+def test_every_value_that_lacks_is_named_at_once(
+    made: Path, installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Those that the profile says to need, and those that only the plugin's own reading finds."""
+    body = (
+        "from moeplan.errors import InputRefusedError, Issue",
+        "raise InputRefusedError(Issue('$.modelNames.target', 'site_value_missing', 'not given: the directory'))",
+    )
+    add(installed, hook("moeplan_render(plan, site)", *body))
+    (made / "site.yaml").write_text(SITE.replace("namespace: serving\n", "").replace("  model", "  # model"))
+    assert run(made, "--json") == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    paths = [issue["path"] for issue in error["issues"]]
+    assert sorted(paths) == ["$.modelNames.target", "$.namespace", "$.nodes[0].modelDirectory"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "line", "path", "code"),
+    [
+        (8, "hardware: h200", "$.hardware", "SITE-HARDWARE"),
+        (8, "acceleratorsPerNode: 16", "$.acceleratorsPerNode", "SITE-PER-NODE"),
+        (16, "", "$.nodes", "SITE-NODES"),
+        (4, "", "$.readiness.status", "PLAN-BLOCKED"),
+    ],
+)
+def test_what_the_core_finds_between_plan_and_site_is_refused(
+    devices: int, line: str, path: str, code: str, made: Path, installed: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What ``check`` calls an error is not rendered, unless the site acknowledges it. Four MI355X hold no Kimi-K3."""
+    add(installed)
+    (made / "plan.json").write_bytes(dump_document(make_plan(load_registry(), Scenario("kimi-k3", "mi355x", devices))))
+    site = f"{SITE}{line}\n"
+    (made / "site.yaml").write_text(site)
+    assert run(made, "--json") == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["path"], error["code"]) == (path, code)
+    (made / "site.yaml").write_text(f"{site}acknowledged: [{{id: {code}, reason: a drill}}]\n")
+    assert run(made) == 0
+
+
 def test_a_node_of_another_role_lacks_nothing(made: Path, installed: Path) -> None:
     add(installed)
     edit(made, "modelDirectory: /data/models\n", "modelDirectory: /data/models\n- name: b\n  roles: [server]\n")
@@ -191,7 +239,7 @@ def test_a_plan_for_something_else_is_refused(
 ) -> None:
     add(installed)
     (made / "plan.json").unlink()
-    assert main(["plan", "kimi-k3", "h200", "--devices", "8", *options, "-o", str(made / "plan.json")]) == 0
+    assert main(["plan", "kimi-k3", "mi355x", "--devices", "8", *options, "-o", str(made / "plan.json")]) == 0
     capsys.readouterr()
     assert run(made, "--json") == (0 if path is None else 2)
     told = json.loads(capsys.readouterr().out)
