@@ -28,15 +28,21 @@ def add_format(actions: Actions[argparse.ArgumentParser], words: Sequence[str]) 
     """Add the action that is called, where a plugin reads a format of that name."""
     if not words or words[0].startswith("-") or words[0] in actions.choices:
         return
+    from moeplan.errors import InputError, Issue, escape
     from moeplan.hooks.host import open_host
     from moeplan.workflows.preflight import known_formats
 
     with open_host(_allowed(words), expects=["moeplan_importers"]) as host:
         formats = known_formats(host)
-    if words[0] in formats:
-        title = formats[words[0]][1].title
-        description = f"Import {title}: one record of all hosts."
-        add_format_arguments(add_action(actions, words[0], title, EXAMPLE, description))
+    if words[0] not in formats:
+        known = ", ".join([*actions.choices, *sorted(formats)])
+        step = "see 'moeplan import --help' and 'moeplan plugins'"
+        raise InputError(
+            Issue("TOOL", "unknown_tool", "no such tool", f"one of {known}", repr(escape(words[0], 80)), step)
+        )
+    title = formats[words[0]][1].title
+    description = f"Import {title}: one record of all hosts."
+    add_format_arguments(add_action(actions, words[0], title, EXAMPLE, description))
 
 
 def _allowed(words: Sequence[str]) -> list[str] | None:

@@ -175,6 +175,7 @@ def test_import_of_an_older_file_writes_nothing(made: Path, capsys: pytest.Captu
     assert not (made / "out").exists()
 
 
-def test_an_unknown_tool_is_a_usage_error(made: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, told = run(capsys, "import", "infera-preflght", "x.json")
-    assert (status, told["error"]["code"]) == (2, "usage")
+def test_an_unknown_tool_is_told_with_those_that_are_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", "foo", "a.json"]) == 2
+    told = capsys.readouterr().err
+    assert "no such tool; expected one of vllm-bench, infera-preflight, got 'foo'" in told
