@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,7 +14,7 @@ from moeplan.manifests.commands import Command, Word
 from moeplan.manifests.containers import Container, EnvVar, Mount
 from moeplan.manifests.pod_templates import PodTemplate, Volume
 
-__all__ = ["DockerRun", "read_docker_run"]
+__all__ = ["DockerRun", "bind_mount", "read_docker_run"]
 
 _PROGRAMS = frozenset(("docker", "podman", "nerdctl"))
 _WITH_VALUE = frozenset(
@@ -144,6 +146,19 @@ def _environment(options: Sequence[tuple[str, str, Word]]) -> Iterator[EnvVar]:
             yield EnvVar(key, text if told else None, None if told else "host", word.path)
 
 
+def bind_mount(source: str, target: str) -> list[str]:
+    """Return the words that mount a directory of the host read-only.
+
+    ``--volume`` parts its value at colons; where the directory has one it is ``--mount``, whose value is a row of CSV.
+    Source: Docker documentation, "docker container run".
+    """
+    if ":" not in source:
+        return ["--volume", f"{source}:{target}:ro"]
+    row = io.StringIO()
+    csv.writer(row, lineterminator="").writerow(("type=bind", f"source={source}", f"target={target}", "readonly"))
+    return ["--mount", row.getvalue()]
+
+
 def _mounts(options: Sequence[tuple[str, str, Word]]) -> tuple[tuple[Volume, ...], tuple[Mount, ...]]:
     volumes: list[Volume] = []
     mounts: list[Mount] = []
@@ -158,7 +173,7 @@ def _mounts(options: Sequence[tuple[str, str, Word]]) -> tuple[tuple[Volume, ...
         if name == "--volume" and len(parts) >= 2:
             add("hostPath", {"path": parts[0]}, parts[1], "ro" in parts[2:], word.path)
         elif name == "--mount":
-            fields = dict(part.partition("=")[::2] for part in value.split(","))
+            fields = dict(part.partition("=")[::2] for row in csv.reader([value]) for part in row)
             target = fields.get("target") or fields.get("dst") or fields.get("destination") or ""
             source = fields.get("source") or fields.get("src") or ""
             add("hostPath", {"path": source}, target, "readonly" in fields or "ro" in fields, word.path)

@@ -21,6 +21,7 @@ _EVERYWHERE = r"<[A-Z][A-Z0-9_-]*>|\b(?:TODO|FIXME|CHANGE_?ME|REPLACE_?ME)\b"
 _IN_MANIFESTS = re.compile(_EVERYWHERE + r"|\{\{|\$\{[A-Za-z_]")
 _IN_SCRIPTS = re.compile(_EVERYWHERE + r"|\{\{")
 _IN_COMMANDS = re.compile(_EVERYWHERE)
+_REWRITTEN = re.compile(r"\$[($]")
 _MAY_BE_EMPTY = frozenset(("value", "apiGroup", "storageClassName", "volumeName"))
 """Keys of which an empty text says something: an environment variable's value, the core API group, no class."""
 _FREE_TEXT = frozenset(("annotations", "labels", "data", "matchLabels"))
@@ -50,6 +51,9 @@ def scrutinise(rendering: Rendering, site: Mapping[str, Any], plugin: str) -> di
                 issues += (issue.under(f"{file.name}[{number}]") for issue in _object_faults(value, site))
         else:
             issues += _text_faults(file)
+    expanded = tuple(_expanded(objects, site))
+    if expanded:
+        raise InputError(*expanded, source="site")
     issues += _repeats(objects)
     issues += (issue for step in rendering.guide for issue in _step_faults(step))
     if issues:
@@ -122,6 +126,26 @@ def _object_faults(value: Any, site: Mapping[str, Any]) -> Iterator[Issue]:
             yield Issue(path, "empty_value", "a value that is empty", "a value, or no such key")
         if (image := _image(key, item)) is not None:
             yield from _image_faults(path, image)
+
+
+def _expanded(objects: Mapping[str, list[Any]], site: Mapping[str, Any]) -> Iterator[Issue]:
+    """Yield the site's values that Kubernetes would rewrite where they stand in a command or a variable.
+
+    Source: Kubernetes documentation, "Define Dependent Environment Variables": ``$(NAME)`` is replaced, ``$$`` is ``$``
+    """
+    found = [(path, value) for _, value, path in _walk(dict(site), "$") if isinstance(value, str) and "$" in value]
+    texts = [
+        text
+        for values in objects.values()
+        for _, text, path in _walk(values, "$")
+        if found and isinstance(text, str) and any(part in path for part in (".command[", ".args[", ".env["))
+    ]
+    for path, value in found:
+        if _REWRITTEN.search(value) is not None and any(value in text for text in texts):
+            told = "Kubernetes would rewrite this in a command"
+            yield Issue(
+                path, "expanded_value", told, "a value without $( and $$", escape(value, 200), "choose another name"
+            )
 
 
 def _may_be_empty(key: str, path: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from moeplan.errors import InputRefusedError, Issue
+from moeplan.manifests.docker_run import bind_mount
 from moeplan.manifests.write import dump_documents
 from moeplan.model.plan import Plan
 from moeplan.model.rendering import GuideStep, RenderedFile, Rendering
@@ -138,7 +139,7 @@ def _docker(ground: _Ground, image: str) -> str:
         "--shm-size", "4g",
         "--env", f"{KV_SPACE}={KV_GIB}",
         "--env", "HF_HUB_OFFLINE=1",
-        "--volume", f"{ground.directory}:/models:ro",
+        *bind_mount(ground.directory, "/models"),
         "--entrypoint", "vllm",
         image,
         *ground.arguments(f"/models/{ground.target}"),

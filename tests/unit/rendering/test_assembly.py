@@ -150,6 +150,20 @@ def test_a_placeholder_of_the_site_is_told_by_the_sites_key() -> None:
     assert caught.value.source == "site"
 
 
+@pytest.mark.parametrize(("name", "kept"), [("$(POD_IP)", False), ("a$$b", False), ("a$b", True), ("(a)", True)])
+def test_what_kubernetes_would_rewrite_in_a_command_is_refused(name: str, kept: bool) -> None:
+    """Kubernetes replaces $(NAME) in commands and variables and makes $$ one $: the engine would serve another name."""
+    at, text = site(served_model_name=name), POD.replace("value: ''", f"value: '/models/{name}'")
+    if kept:
+        assert assemble(plan(), at, rendering(("a.yaml", "manifest", text)), MADE_WITH)
+        return
+    with pytest.raises(InputError) as caught:
+        assemble(plan(), at, rendering(("a.yaml", "manifest", text)), MADE_WITH)
+    assert [(issue.path, issue.code) for issue in caught.value.issues] == [("$.servedModelName", "expanded_value")]
+    other = rendering(("a.yaml", "manifest", POD))
+    assert assemble(plan(), at, other, MADE_WITH), "it stands in no command"
+
+
 @pytest.mark.parametrize("empty", ["null", "''", "~"])
 def test_empty_values_are_refused(empty: str) -> None:
     [told] = refused(PluginError, POD.replace("name: main", f"name: {empty}"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from moeplan.manifests.docker_run import bind_mount
 from moeplan.model.rendering import RenderedFile
 from moeplan_vllm_cuda.data import read_data
 from moeplan_vllm_cuda.rendering.asked import Asked
@@ -73,7 +74,7 @@ def _docker(asked: Asked, role: str, host: Host) -> str:
     whole = sizes.gpus_per_node == asked.plan.target.accelerators_per_node
     started = _docker_head(asked.workload_name(role))
     started += ["--gpus", "all" if whole else str(sizes.gpus_per_node), "--ipc", "host", "--shm-size", shared]
-    started += ["--volume", f"{host.model_directory}:{MODELS}:ro"]
+    started += bind_mount(host.model_directory, MODELS)
     if ground.spans_nodes and ground.rdma:
         started += ["--ulimit", "memlock=-1", "--cap-add", "IPC_LOCK", "--device", "/dev/infiniband"]
     for name, value in _environment(asked, role, host).items():
