@@ -31,7 +31,7 @@ def recommended_labels(plan: Plan, profile: str) -> dict[str, str]:
     model = plan.artifact.model_id
     values = {
         "name": model,
-        "instance": f"{model}-{profile}",
+        "instance": f"{model}-{profile}".replace("_", "-"),
         "version": plan.artifact.revision,
         "part-of": "moeplan",
         "managed-by": "moeplan",

@@ -64,6 +64,13 @@ CORE_NEEDS = (
         example="true",
     ),
     SiteNeed(
+        key="nodes[].freeAccelerators",
+        title="Accelerators of this node that nothing holds; what is allocatable is what there is",
+        how="moeplan site probe --kube-context CONTEXT, or kubectl describe node NODE, under Allocated resources",
+        example="8",
+        required=False,
+    ),
+    SiteNeed(
         key="modelNames.target",
         title="Name of the checkpoint's directory below each modelDirectory",
         how="ls the modelDirectory",

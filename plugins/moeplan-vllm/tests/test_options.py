@@ -22,6 +22,14 @@ def found(words: str, version: str | None) -> list[tuple[str, str, int | None]]:
 
 
 @pytest.mark.parametrize(
+    ("share", "wrong"), [("0.9", False), ("1", False), ("1.5", True), ("0", True), ("$UTIL", False)]
+)
+def test_share_of_memory(share: str, wrong: bool) -> None:
+    scene = read_scene([ManifestSource("s.sh", f"vllm serve /m --gpu-memory-utilization {share}\n")], KNOWLEDGE)
+    assert ("V-MEM-001" in {one.id for one in judge(scene, vllm_facts(), RULES)}) is wrong
+
+
+@pytest.mark.parametrize(
     ("words", "version", "expected"),
     [
         ("--tensor-parallel-size 8", "0.27.1", []),
