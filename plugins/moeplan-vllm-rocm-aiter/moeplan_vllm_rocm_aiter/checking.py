@@ -102,6 +102,9 @@ def _workload(plan: Plan, shape: Shape) -> _Found:
 
 def _draft(plan: Plan, site: Mapping[str, Any], shape: Shape) -> _Found:
     if not shape.draft:
+        if plan.deployment.draft_checkpoint_root is not None:
+            told = "the plan binds a draft checkpoint, and this combination serves none"
+            yield "R-CHO-015", _plan("$.deployment.draftCheckpointRoot", told)
         return
     if plan.deployment.draft_checkpoint_root is None:
         told = "the plan binds no draft checkpoint, so nothing says which draft runs"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moeplan_infera.rendering import MODELS, infera_deployment, namespace, server_service, worker_service
 from moeplan_infera.rendering_probes import node_job, storage_job
 from moeplan_vllm.monitoring import handoff_rule, pod_monitor, prometheus_rule
 
+from moeplan.errors import InputRefusedError, Issue, escape
 from moeplan.manifests.write import dump_documents
 from moeplan.model.plan import Plan
 from moeplan.model.rendering import RenderedFile, Rendering
+from moeplan_vllm_rocm_aiter.checking import check
 from moeplan_vllm_rocm_aiter.combos import combos
 from moeplan_vllm_rocm_aiter.render_ground import Ground, read_ground
 from moeplan_vllm_rocm_aiter.render_guide import write_steps
@@ -30,9 +32,13 @@ def render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
         site: the site as JSON values; it names the profile.
 
     Raises:
-        InputRefusedError: a value of plan or site is missing or cannot be rendered, each named by its key.
+        InputRefusedError: a value of plan or site is missing or cannot be rendered, each named by its key; or an error
+            of the plugin's own check stands, which the site does not acknowledge.
     """
     ground = read_ground(plan, site)
+    refused = tuple(_refused(plan, site, ground.profile))
+    if refused:
+        raise InputRefusedError(*refused)
     files = (
         ("10-namespace.yaml", [namespace(ground.namespace)]),
         ("20-probe-storage.yaml", _storage_jobs(plan, ground)),
@@ -42,6 +48,15 @@ def render(plan: Plan, site: Mapping[str, Any]) -> Rendering:
     )
     made = (RenderedFile(name, "manifest", dump_documents(values)) for name, values in files)
     return Rendering(tuple(made), write_steps(plan, ground))
+
+
+def _refused(plan: Plan, site: Mapping[str, Any], profile: str) -> Iterator[Issue]:
+    accepted = {one["id"] for one in site.get("acknowledged", ())}
+    for finding in check(plan, site):
+        if finding.severity == "error" and accepted.isdisjoint((finding.id, profile)):
+            step = f"{finding.remedy} Or acknowledge {finding.id} in the site with the reason."
+            told = escape(f"{finding.message}: {finding.consequence}", 600)
+            yield Issue(f"{finding.file}: {finding.path}", finding.id, told, next=step)
 
 
 def _labels(ground: Ground, component: str) -> dict[str, str]:

@@ -30,6 +30,8 @@ __all__ = ["write_steps"]
 _OPERATOR = "oci://docker.io/rocm/infera-operator"
 _LOCAL_PORT = 18000
 """Unusual on purpose: where a port is taken the forward dies, and curl says nothing."""
+_MOST_TITLE = 200
+"""Characters that a step's title may have; a directory's name may be longer."""
 _CHECKS = ("disk-space", "preflight-node", "preflight-fleet", "registration-mode")
 _WORDS_TO_FILL = re.compile(r"\b(?:NODES?|MODEL_DIRECTORY|IMAGE|OVERLAY|DUMP)\b")
 """What stands in the commands of Infera's checks for something that only the site knows."""
@@ -56,6 +58,7 @@ def _step(key: str, *commands: str, seconds: int | None = None, **values: object
     if values:
         statement = statement.format_map(values)
     title = words["title"].format_map(values)
+    title = title if len(title) <= _MOST_TITLE else f"{title[: _MOST_TITLE - 1]}…"
     return GuideStep(words["part"], title, statement, commands, seconds or words.get("deadlineSeconds"))
 
 

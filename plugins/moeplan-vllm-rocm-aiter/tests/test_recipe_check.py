@@ -112,6 +112,7 @@ def test_free_accelerators_that_nobody_counted_are_told() -> None:
         (PAIR, {"devices": 8}, "R-ARG-004"),
         (ONE, {"model": "deepseek-v4-pro"}, "R-CHO-013"),
         ("opt/aggregated-dspark", {"draft": None}, "R-WT-002"),
+        (ONE, {"draft": _DRAFT}, "R-CHO-015"),
         ("opt/aggregated-kvd", {}, "R-CHO-003"),
         ("opt/disaggregated-dspark-decode-only", {"draft": _DRAFT}, "R-ARG-007"),
         ("opt/aggregated-fp8-kv", {}, "R-CHO-003"),

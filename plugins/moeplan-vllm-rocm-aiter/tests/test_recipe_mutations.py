@@ -470,7 +470,17 @@ _NOT_IN_MANIFESTS = {
     *("R-RES-003", "R-RES-005", "R-OPR-011", "R-OPR-012"),
     *(f"R-TIME-00{number}" for number in range(2, 7)),
     *(f"R-SMK-00{number}" for number in range(1, 9)),
-    *("R-CHO-001", "R-CHO-002", "R-CHO-006", "R-CHO-007", "R-CHO-010", "R-CHO-011", "R-CHO-012", "R-CHO-013"),
+    *(
+        "R-CHO-001",
+        "R-CHO-002",
+        "R-CHO-006",
+        "R-CHO-007",
+        "R-CHO-010",
+        "R-CHO-011",
+        "R-CHO-012",
+        "R-CHO-013",
+        "R-CHO-015",
+    ),
     *(f"R-LOG-{number:03}" for number in range(1, 12)),
 }
 

@@ -296,6 +296,20 @@ def test_what_cannot_be_rendered_is_named_by_its_key(
     assert refused(profile, **more) == wanted
 
 
+def test_what_check_calls_an_error_is_refused_until_it_is_acknowledged() -> None:
+    """A network file system is one (fact R-WT-003)."""
+    node = _NODE | {"roles": ["serve"], "storage": {"filesystem": "nfs4", "local": False}}
+    assert refused("opt/aggregated", nodes=[node]) == {"site: $.nodes[0].storage": "R-WT-003"}
+    known = [{"id": "R-WT-003", "reason": "a drill"}]
+    assert rendering_of("opt/aggregated", nodes=[node], acknowledged=known).files
+
+
+def test_a_long_name_of_the_models_directory_is_rendered() -> None:
+    """A file's name has up to 255 bytes, a step's title 200 characters."""
+    made = rendering_of("opt/aggregated-dspark", modelNames={"target": "x" * 255, "draft": "y" * 255})
+    assert max(len(step.title) for step in made.guide) <= 200
+
+
 @pytest.mark.parametrize("profile", [*combos()["notRendered"], "other"])
 def test_a_profile_that_is_not_rendered_says_why(profile: str) -> None:
     with pytest.raises(InputRefusedError) as caught:
@@ -348,6 +362,7 @@ def test_what_the_site_knows_is_in_the_files() -> None:
         "imagePullSecrets": ["registry-login"],
         "kubernetes": {"runtimeClass": "amd"},
         "network": {"gidIndex": 3, "rdmaLibrary": "/opt/ionic/libionic.so.1"},
+        "acknowledged": [{"id": "R-IMG-001", "reason": "built here"}, {"id": "R-IMG-003", "reason": "built here"}],
         "expectedReadySeconds": 6000,
     }
     profile = "opt/disaggregated-dspark"
