@@ -99,6 +99,31 @@ def test_a_table_that_is_not_the_records_is_a_fault(
             "not_parquet": "footer does not fit"}[code] in shown  # fmt: skip
 
 
+@pytest.mark.shared
+@pytest.mark.parametrize(("example", "status", "errors"), [("bad", 1, 3), ("ok", 0, 0)])
+def test_the_installed_plugin_judges_the_handed_examples(
+    example: str, status: int, errors: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The format's description has one host as it should be and one with faults in every section."""
+    file = REPOSITORY.parent / "shared" / "cases" / f"preflight_example_{example}.json"
+    if not file.is_file():
+        pytest.skip("the handed examples are not here")
+    assert main(["preflight", str(file), "--json"]) == status
+    told = json.loads(capsys.readouterr().out)
+    assert told["summary"]["error"] == errors
+    assert ("PRE-MEMLOCK" in {finding["id"] for finding in told["findings"]}) == (example == "bad")
+
+
+def test_every_id_of_the_preflight_is_declared() -> None:
+    """A finding of an id that a plugin does not declare is refused."""
+    from moeplan_infera.preflight.rules import SHARED_IDS, preflight_facts
+    from moeplan_vllm_rocm_aiter.plugin import moeplan_runtime
+
+    declared = {rule.id for rule in moeplan_runtime().rules}
+    assert declared >= {fact.id for fact in preflight_facts().facts}
+    assert declared >= set(SHARED_IDS)
+
+
 def test_checks_are_listed_for_a_profile(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["preflight", "--checks", "--plugin", "vllm-rocm-aiter"]
     assert main([*arguments, "--profile", "opt/disaggregated"]) == 0

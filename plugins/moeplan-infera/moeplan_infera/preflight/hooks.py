@@ -62,9 +62,9 @@ def rules() -> tuple[FindingRule, ...]:
     Its findings also bear the ids of :data:`moeplan_infera.preflight.rules.SHARED_IDS`, which a plugin declares with
     its other facts. The facts behind the ids here are :func:`moeplan_infera.preflight.rules.preflight_facts`.
     """
-    from moeplan_infera.preflight.rules import preflight_facts
+    from moeplan_infera.preflight.rules import ORIGIN, own_ids
 
-    return preflight_facts().rules()
+    return tuple(FindingRule(name, ORIGIN) for name in own_ids())
 
 
 def checks(profiles: Collection[str]) -> tuple[PreflightCheck, ...]:

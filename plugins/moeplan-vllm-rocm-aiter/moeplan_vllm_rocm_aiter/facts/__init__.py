@@ -35,6 +35,11 @@ def all_facts() -> FactSet:
 
 
 def finding_rules() -> tuple[FindingRule, ...]:
-    """Return the id of every fact with its origin, without reading more of the facts: each command asks for that."""
+    """Return the id of every fact with its origin, without reading more of the facts: each command asks for that.
+
+    The preflight's own are among them: the plugin reads what it writes.
+    """
+    from moeplan_infera.preflight import hooks as preflight
+
     own, shared = rules_of(PACKAGE, ORIGIN), rules_of(infera.PACKAGE, infera.ORIGIN)
-    return (*own, *shared, *rules_of(vllm.PACKAGE, vllm.ORIGIN))
+    return (*own, *shared, *rules_of(vllm.PACKAGE, vllm.ORIGIN), *preflight.rules())
