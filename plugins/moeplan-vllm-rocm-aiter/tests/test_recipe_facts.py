@@ -7,6 +7,7 @@ import re
 
 import pytest
 from moeplan_infera.facts import infera_facts
+from moeplan_infera.preflight.rules import preflight_facts
 from moeplan_infera.registered import RULES as INFERA_RULES
 from moeplan_vllm_rocm_aiter.facts import all_facts, recipe_facts
 from moeplan_vllm_rocm_aiter.plugin import moeplan_log_signatures, moeplan_runtime
@@ -101,7 +102,7 @@ def test_rules_are_facts_and_no_fact_is_in_two_sets() -> None:
     assert set(RULES) | set(INFERA_RULES) <= ids
     assert len(all_facts().facts) == len({fact.id for fact in all_facts().facts})
     assert all(recipe_facts().origin_of(fact.id) == "moeplan-infera" for fact in infera_facts().facts)
-    assert set(moeplan_runtime().rules) == set(all_facts().rules())
+    assert set(moeplan_runtime().rules) == {*all_facts().rules(), *preflight_facts().rules()}
 
 
 @pytest.mark.parametrize(
