@@ -63,9 +63,19 @@ def new_plugin(name: str, directory: Path | str, engine: str | None = None, vend
         raise StoreError(Issue(escape(str(directory), 400), "foreign_file", told, "nothing", next=step))
     _check_tools()
     data = [word for key, value in answers.items() for word in ("--data", f"{key}={value}")]
+    _make(where, directory)
     with _repository() as holder:
         _copier(holder, "copy", "--defaults", "--quiet", *data, TEMPLATE, str(where))
     return where
+
+
+def _make(where: Path, named: Path | str) -> None:
+    from moeplan.wire.files import store_error
+
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise store_error(named, error, "write") from None
 
 
 def update_plugin(directory: Path | str) -> None:
@@ -80,6 +90,9 @@ def update_plugin(directory: Path | str) -> None:
     if not (where / _ANSWERS).is_file():
         told = f"no {_ANSWERS}: this distribution is not from the template"
         raise InputError(Issue(escape(str(directory), 400), "not_from_template", told, "one that 'plugins new' made"))
+    if not any((above / ".git").exists() for above in (where, *where.parents)):
+        step = "in it: git init, git add --all, git commit; then update"
+        raise InputError(Issue(escape(str(directory), 400), "no_repository", "in no git repository", next=step))
     _check_tools()
     with _repository() as holder:
         _copier(holder, "update", "--defaults", "--quiet", str(where))

@@ -178,3 +178,17 @@ def test_a_newer_template_is_taken_in_and_the_authors_changes_stay(
     assert main(["plugins", "update", str(made)]) == 2, "changes that are not committed could be lost"
     assert main(["plugins", "update", str(tmp_path)]) == 2
     assert "this distribution is not from the template" in capsys.readouterr().err
+
+
+def test_a_distribution_in_no_repository_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plugins", "new", "sglang-amd", str(tmp_path / "made")]) == 0
+    assert main(["plugins", "update", str(tmp_path / "made")]) == 2
+    assert "git init" in capsys.readouterr().err
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert main(["plugins", "new", "sglang-amd", str(tmp_path / "file" / "made")]) == 2
+    told = capsys.readouterr().err
+    assert "cannot write: Not a directory" in told
+    assert "Errno" not in told
