@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -210,7 +211,7 @@ def _steps(ground: _Ground) -> Iterator[GuideStep]:
         wait = f"kubectl -n {ground.namespace} rollout status deployment/{ground.name} --timeout={_STARTUP_SECONDS}s"
         commands = ("kubectl apply -f 10-engine.yaml", wait)
         yield GuideStep("deploy", "Or with it", "Apply the Deployment and wait.", commands, _STARTUP_SECONDS)
-    request = f'{{"model": "{ground.served}", "prompt": "1 2 3", "max_tokens": 16}}'
+    request = f'{{"model": {json.dumps(ground.served)}, "prompt": "1 2 3", "max_tokens": 16}}'
     url = f"http://localhost:{ground.port}/v1/completions"
     ask = f"curl -sS --max-time 120 {url} -H 'Content-Type: application/json' -d {shlex.quote(request)}"
     told = "A text of 16 tokens; on CPUs it takes its time."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,18 @@ def test_sizes_that_are_not_the_profiles(case: Case, paths: set[str]) -> None:
     told = refused(case, site)
     assert set(told) == paths
     assert set(told.values()) == {"plan_not_of_profile"}
+
+
+@pytest.mark.parametrize(("nodes", "codes"), [(32, set()), (33, {"too_many_nodes"})])
+def test_a_deployment_has_nodes_that_its_files_hold(nodes: int, codes: set[str]) -> None:
+    case = Case("glm-5-2", 8 * nodes, "multi_node_dep")
+    site = site_for(case)
+    for index, node in enumerate(site["nodes"]):
+        node["name"] = f"{index:03}".ljust(63, "n")
+    if codes:
+        assert set(refused(case, site).values()) == codes
+    else:
+        assert len(render(plan_for(case), freeze(site)).files) == 4 + 2 * nodes
 
 
 def test_a_draft_with_pipeline_stages_is_refused() -> None:
@@ -299,3 +312,11 @@ def test_a_model_too_large_is_refused_whatever_its_directory_is_called() -> None
     case = Case("deepseek-v4-pro", 8, "pd_cluster")
     site = site_for(attrs.evolve(case, devices=16), modelNames={"target": "weights"})
     assert set(refused(case, site).values()) == {"C-MEM-001"}
+
+
+def test_the_guides_request_is_json_whatever_the_served_name_is() -> None:
+    name = 'it\'s "K3" \\ $HOME'
+    guide = render(plan_for(ONE), freeze(site_for(ONE, servedModelName=name))).guide
+    [smoke] = [step for step in guide if step.part == "smoke"]
+    [line] = [command for command in smoke.commands if command.startswith("curl")]
+    assert json.loads(shlex.split(line)[-1])["model"] == name

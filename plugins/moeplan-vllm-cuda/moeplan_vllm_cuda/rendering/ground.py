@@ -13,6 +13,8 @@ from moeplan_vllm_cuda.rendering.sizes import Sizes
 
 __all__ = ["Ground", "Host", "read_ground"]
 
+_MOST_NODES = 32
+"""Each has two Jobs, which one command of the guide waits for."""
 _ROLES_OF = {"serve": ("serve", "leader", "worker"), "prefill": ("prefill",), "decode": ("decode",)}
 
 
@@ -80,6 +82,10 @@ def read_ground(site: Mapping[str, Any], roles: Sequence[str], sizes: Sizes, *, 
     """
     pair, several = len(roles) > 1, sizes.nodes > 1 or len(roles) > 1
     issues = list(_missing(site, roles, pair=pair, draft=draft))
+    wanted = sizes.nodes * len(roles)
+    if wanted > _MOST_NODES:
+        told, step = f"{wanted} nodes for one deployment", "deploy several smaller ones"
+        raise InputRefusedError(Issue("$.nodes", "too_many_nodes", told, f"at most {_MOST_NODES}", next=step))
     hosts, more = _hosts(site, roles, sizes.nodes, several=several)
     issues += more
     if issues:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterator, Sequence
 
@@ -19,6 +20,8 @@ __all__ = ["guide_steps"]
 _SMOKE_SECONDS = 300
 _SMOKE_TOKENS = 1024
 _APPLY_SECONDS = 60
+_NAMED = 12
+"""Nodes that a sentence names; a step holds 4096 characters."""
 
 
 def guide_steps(asked: Asked, findings: Sequence[Against] = ()) -> tuple[GuideStep, ...]:
@@ -43,7 +46,9 @@ def _accepted(asked: Asked, findings: Sequence[Against]) -> Iterator[GuideStep]:
 
 def _prerequisites(asked: Asked) -> Iterator[GuideStep]:
     ground, sizes = asked.ground, asked.sizes
-    names = ", ".join(host.name for _, host in ground.every_host())
+    hosts = ground.every_host()
+    names = ", ".join(host.name for _, host in hosts[:_NAMED])
+    names += f" and {len(hosts) - _NAMED} more" if len(hosts) > _NAMED else ""
     told = statement(asked.plan, sizes.layout, asked.placed)
     for role, one in asked.options.items():
         told += f"\n- {role}: the engine takes {one.arguments['--max-num-seqs']} requests at once (--max-num-seqs)."
@@ -153,16 +158,20 @@ def _without_kubernetes(asked: Asked) -> GuideStep:
         "In place of the steps above: on each node its docker script, or its serve script where vLLM is installed."
     ]
     lines.append("The scripts of one role are started together." + (" Then the router's." if asked.paired else ""))
-    for number, (role, host) in enumerate(asked.ground.every_host(), 1):
+    hosts = asked.ground.every_host()
+    for number, (role, host) in enumerate(hosts[:_NAMED], 1):
         docker, bare = (script_name(form, number, host) for form in ("docker", "serve"))
         lines.append(f"- {host.name} ({role}): {docker} or {bare}")
+    if len(hosts) > _NAMED:
+        lines.append(f"- and so on for {len(hosts) - _NAMED} more; each script bears its node's name")
     return GuideStep("deploy", "Or without Kubernetes", "\n".join(lines))
 
 
 def _smoke(asked: Asked) -> Iterator[GuideStep]:
     where, port = asked.ground.namespace, asked.ground.ports["router" if asked.paired else "serve"]
     body = (
-        f'{{"model":"{asked.ground.served}","messages":[{{"role":"user","content":"What is the capital of France?"}}],'
+        f'{{"model":{json.dumps(asked.ground.served)},'
+        '"messages":[{"role":"user","content":"What is the capital of France?"}],'
         f'"max_tokens":{_SMOKE_TOKENS}}}'
     )
     commands = (
