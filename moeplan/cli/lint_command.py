@@ -39,13 +39,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Lint and print; 1 for findings, 3 where something could not be judged or nothing was."""
+    from moeplan.hooks.host import start_plugins
+
+    # The plugins load while the files are read.
+    started = start_plugins(args.plugin, expects=("moeplan_owns_manifest", "moeplan_lint"))
     from moeplan.cli.inputs import read_site_values
     from moeplan.cli.manifest_files import read_manifest_files
-    from moeplan.workflows.lint import lint
+    from moeplan.workflows.lint import lint_sources, read_sources
 
     site, _digest = read_site_values(args.site)
-    files = read_manifest_files(args.files)
-    listed = lint(files, site=site, runtime=args.runtime, profile=args.profile, plugins=args.plugin)
+    sources = read_sources(read_manifest_files(args.files))
+    with started.host() as host:
+        listed = lint_sources(host, sources, site, args.runtime, args.profile)
     note_failures(listed.failures)
     _print(listed, args.format)
     if listed.count("error") or (args.fail_on == "warning" and listed.count("warning")):
