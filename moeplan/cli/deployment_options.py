@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from moeplan.errors import InputError, Issue, escape
 
 if TYPE_CHECKING:
     from moeplan.model.deployment import Deployment, RoleSpec, RuntimeIdentity
 
-__all__ = ["add_roles", "add_runtime", "add_serving", "read_deployment", "roles", "runtime_identity"]
+__all__ = [
+    "add_draft",
+    "add_roles",
+    "add_runtime",
+    "add_serving",
+    "draft_root",
+    "read_deployment",
+    "roles",
+    "runtime_identity",
+]
+
+T = TypeVar("T")
 
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _IMAGE = re.compile(rf"(?:[^@\s]+@)?({_DIGEST})", re.ASCII)
@@ -104,6 +116,47 @@ def add_serving(parser: argparse._ActionsContainer) -> None:
         help="pseudonym of a node that serves; once for each node of the deployment",
     )
     parser.add_argument("--arguments-file", metavar="FILE", help="the engine's resolved arguments, one a line")
+    add_draft(parser)
+    parser.add_argument(
+        "--manifest-set", metavar="FILE|DIGEST", help="the manifest-set.json of what was deployed, or its digest"
+    )
+
+
+def add_draft(parser: argparse._ActionsContainer) -> None:
+    """Add ``--draft``: which draft checkpoint speculates."""
+    parser.add_argument(
+        "--draft", metavar="FILE|DIGEST", help="the draft's checkpoint manifest, or its root digest: speculation"
+    )
+
+
+def draft_root(args: argparse.Namespace) -> str | None:
+    """Return the draft's root digest, given as such or of its checkpoint manifest; None without a draft.
+
+    Raises:
+        InputError: neither a digest nor a checkpoint manifest.
+    """
+    from moeplan.model.checkpoint import CheckpointManifest
+
+    return _digest_or(args.draft, "--draft", CheckpointManifest, lambda manifest: manifest.root)
+
+
+def _manifest_set(args: argparse.Namespace) -> str | None:
+    from moeplan.model.manifest_set import ManifestSet
+    from moeplan.wire.documents import identify
+
+    return _digest_or(args.manifest_set, "--manifest-set", ManifestSet, identify)
+
+
+def _digest_or(given: str | None, option: str, cls: type[T], digest_of: Callable[[T], str]) -> str | None:
+    if given is None:
+        return None
+    if given.startswith("sha256:"):
+        if re.fullmatch(_DIGEST, given):
+            return given
+        raise _no_digest(option, given, "or give the file itself")
+    from moeplan.cli.inputs import read_document
+
+    return digest_of(read_document(given, cls))
 
 
 def read_deployment(args: argparse.Namespace, checkpoint_root: str, runtime: RuntimeIdentity) -> Deployment:
@@ -117,11 +170,11 @@ def read_deployment(args: argparse.Namespace, checkpoint_root: str, runtime: Run
     try:
         return Deployment(
             checkpoint_root=checkpoint_root,
-            draft_checkpoint_root=None,
+            draft_checkpoint_root=draft_root(args),
             runtimes=(runtime,),
             arguments=None if args.arguments_file is None else _arguments(args.arguments_file),
             environment=None,
-            manifest_set=None,
+            manifest_set=_manifest_set(args),
             nodes=None if args.serving_node is None else tuple(sorted(set(args.serving_node))),
             accelerators=None,
         )

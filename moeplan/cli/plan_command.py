@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from moeplan.cli.deployment_options import add_roles, roles
+from moeplan.cli.deployment_options import add_draft, add_roles, draft_root, roles
 from moeplan.cli.output import emit_bytes, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
 
@@ -80,9 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         deployment.add_argument(f"--{word}-parallel-size", metavar="N", help=f"{word}-parallel size of the engine")
     deployment.add_argument("--precision", metavar="NAME", help="precision of the weights as served, such as fp8")
     deployment.add_argument("--profile", metavar="P", help="a plugin's profile, as 'moeplan profiles' lists them")
-    deployment.add_argument(
-        "--draft", metavar="FILE|DIGEST", help="the draft's checkpoint manifest, or its root digest: speculation"
-    )
+    add_draft(deployment)
     add_roles(deployment)
     parser.add_argument(
         "--site", metavar="FILE", help="the site: its profile and images, and its plugin's criteria, enter the plan"
@@ -224,18 +222,7 @@ def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:
         None if getattr(args, name) is None else parse_integer("--" + name.replace("_", "-"), getattr(args, name))
         for name in names
     ]
-    draft = None if args.draft is None else _draft(args.draft)
-    return DeploymentSpec(args.profile, Parallelism(*sizes), args.precision, draft, roles(args))
-
-
-def _draft(given: str) -> str:
-    """Return the draft's root digest: given as such, or of its checkpoint manifest."""
-    if given.startswith("sha256:"):
-        return given
-    from moeplan.cli.inputs import read_document
-    from moeplan.model.checkpoint import CheckpointManifest
-
-    return read_document(given, CheckpointManifest).root
+    return DeploymentSpec(args.profile, Parallelism(*sizes), args.precision, draft_root(args), roles(args))
 
 
 def _checkpoint(path: str) -> CheckpointRef:

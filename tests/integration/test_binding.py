@@ -41,28 +41,37 @@ def shifted(folder: Path, seconds: int) -> tuple[list[str], list[str]]:
     return trials, metrics
 
 
-def judged(demo: Path, folder: Path, *, hashed_before: bool, node: str = "node-1") -> dict[str, Any]:
+def judged(
+    demo: Path,
+    folder: Path,
+    *,
+    hashed_before: bool,
+    node: str = "node-1",
+    plan: Path | None = None,
+    serving: tuple[str, ...] = (),
+) -> dict[str, Any]:
     """Return the verdict over the recorded trials, moved to after or left before a hashing that happens now."""
+    planned = str(plan or demo / "plan.json")
     record = str(folder / "hashed.json")
     words = ["checkpoint", "digest", str(REPOSITORY / "demo" / "tiny-moe"), "--record", record]
-    words += ["--plan", str(demo / "plan.json"), "--node", node, "--serving-node", "node-1"]
+    words += ["--plan", planned, "--node", node, "--serving-node", "node-1", *serving]
     assert main([*words, "--runtime-packages", PACKAGES]) == 0
     recorded_start = 1796059734
     shift = int(time.time()) + 3600 - recorded_start if hashed_before else 0
     trials, metrics = shifted(folder, shift)
-    words = ["import", "vllm-bench", *trials, "--plan", str(demo / "plan.json")]
+    words = ["import", "vllm-bench", *trials, "--plan", planned, *serving]
     words += ["--checkpoint", str(demo / "checkpoint.json"), "--runtime-packages", PACKAGES]
     words += ["--serving-node", "node-1", "--requested-input", "128", "--requested-output", "64"]
     words += ["--concurrency", "4", "--warmup-requests", "16", "--ignore-eos", "--utc-offset", "+00:00"]
     assert main([*words, "--metrics", *metrics, "-o", str(folder / "imported")]) == 0
     bundle = str(folder / "bundle")
-    words = ["bundle", "create", bundle, "--plan", str(demo / "plan.json"), "--registry"]
+    words = ["bundle", "create", bundle, "--plan", planned, "--registry"]
     words += [str(REPOSITORY / "demo" / "registry.json"), "--checkpoint", str(demo / "checkpoint.json")]
     assert main([*words, "--evidence", str(folder / "imported"), record]) == 0
     assert main(["attest", bundle, "--key", str(KEY)]) == 0
     policy, verdict = str(folder / "policy.json"), folder / "verdict.json"
     words = ["policy", "init", "--trust-key", str(KEY.with_suffix(".pub.pem")), "--test-keys"]
-    assert main([*words, "--plan", str(demo / "plan.json"), "-o", policy]) == 0
+    assert main([*words, "--plan", planned, "-o", policy]) == 0
     at = format_instant(recorded_start + shift + 7200) if hashed_before else format_instant(int(time.time()) + 60)
     main(["verdict", bundle, "--policy", policy, "--at", at, "-o", str(verdict)])
     told: dict[str, Any] = json.loads(verdict.read_bytes())
@@ -97,6 +106,38 @@ def test_another_node_hashed_shows_nothing(demo: Path, tmp_path: Path) -> None:
     verdict = judged(demo, tmp_path, hashed_before=True, node="node-2")
     lead = criterion(verdict, "artifact.digest_before_execution")
     assert (lead["outcome"], lead["reason"]) == ("inconclusive", "node_not_hashed")
+
+
+DRAFT = "sha256:" + "d" * 64
+
+
+@pytest.mark.parametrize(
+    ("serving", "outcome"),
+    [
+        (("--draft", DRAFT, "--manifest-set", "sha256:" + "e" * 64), "pass"),
+        ((), "inconclusive"),
+        (("--draft", "sha256:" + "c" * 64), "inconclusive"),
+    ],
+)
+def test_evidence_is_bound_to_the_plans_draft(
+    demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], serving: tuple[str, ...], outcome: str
+) -> None:
+    command = json.loads((demo / "plan.json").read_bytes())["reproducibility"]["cli"].split()[1:]
+    command[command.index("checkpoint.json")] = str(demo / "checkpoint.json")
+    plan = tmp_path / "plan.json"
+    registry = str(REPOSITORY / "demo" / "registry.json")
+    assert main([*command, "--registry", registry, "--draft", DRAFT, "-o", str(plan)]) == 0
+    verdict = judged(demo, tmp_path, hashed_before=True, plan=plan, serving=serving)
+    assert criterion(verdict, "sla.ttft_p95")["outcome"] == outcome
+
+
+def test_a_draft_that_is_no_digest_is_named(demo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["checkpoint", "digest", str(REPOSITORY / "demo" / "tiny-moe"), "--record", str(tmp_path / "r.json")]
+    words += ["--plan", str(demo / "plan.json"), "--runtime-packages", PACKAGES, "--node", "a", "--json"]
+    for option in ("--draft", "--manifest-set"):
+        capsys.readouterr()
+        assert main([*words, option, "sha256:short"]) == 2
+        assert json.loads(capsys.readouterr().out)["error"]["path"] == option
 
 
 @pytest.mark.parametrize("option", ["--serving-node", "--node"])
