@@ -30,7 +30,7 @@ def main() -> None:
         work = Path(directory)
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
         environment["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
-        moeplan = [sys.executable, "-m", "moeplan"] if shutil.which("moeplan") is None else ["moeplan"]
+        moeplan = [str(Path(sys.executable).with_name("moeplan"))]
         plan, site, out = str(work / "plan.json"), str(SITE), str(work / "out")
         options = ["--devices", "8", "--concurrency", "16", "--tensor-parallel-size", "8", "--site", site, "-o", plan]
         subprocess.run(
