@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import PurePath
+from typing import Any
 
 import attrs
 
@@ -11,7 +12,7 @@ from moeplan.errors import InputError, Issue, escape
 from moeplan.manifests.suppressions import Suppression, find_suppressions
 from moeplan.manifests.yaml_positions import Document, load_manifests
 
-__all__ = ["SourceFile", "read_source"]
+__all__ = ["SourceFile", "json_values", "read_source"]
 
 _MANIFESTS = frozenset((".yaml", ".yml", ".json"))
 _SCRIPTS = frozenset((".sh", ".bash", ".zsh", ".env"))
@@ -80,3 +81,12 @@ def _continued(text: str) -> dict[int, int]:
             last[begin] = number
             begin = number + 1
     return last
+
+
+def json_values(value: Any) -> Any:
+    """Return a document's values as JSON has them, which is how hooks get them: exact decimals and keys are text."""
+    if isinstance(value, dict):
+        return {str(key): json_values(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [json_values(item) for item in value]
+    return value if value is None or isinstance(value, str | int | bool) else str(value)

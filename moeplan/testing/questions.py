@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from moeplan.hooks.plain_data import write_arguments
+from moeplan.manifests.sources import json_values
 from moeplan.manifests.yaml_positions import load_manifests
 from moeplan.model.plan import Plan, Scenario
 from moeplan.model.preflight import ImportFile, ImportRequest
@@ -107,16 +108,7 @@ def _owned(about: str, sources: Iterable[ManifestSource]) -> Iterator[Question]:
             continue
         for document in load_manifests(source.text.encode()).documents:
             if isinstance(document.value, dict):
-                yield Question("moeplan_owns_manifest", about, {"manifest": _json_values(document.value)})
-
-
-def _json_values(value: Any) -> Any:
-    """Return YAML values as the hook gets them: exact decimals are text, keys are text."""
-    if isinstance(value, dict):
-        return {str(key): _json_values(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_json_values(item) for item in value]
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
+                yield Question("moeplan_owns_manifest", about, {"manifest": json_values(document.value)})
 
 
 def read_inputs(directory: Path, cases: Iterable[Any], more: Iterable[str], formats: tuple[str, ...]) -> Inputs:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from moeplan.errors import InputError, Issue, escape
 from moeplan.findings.listed import Listed, Suppressed
 from moeplan.manifests.pod_templates import find_pod_templates
-from moeplan.manifests.sources import SourceFile, read_source
+from moeplan.manifests.sources import SourceFile, json_values, read_source
 from moeplan.model.plugin import FactSource, PluginFailure, PluginFinding
 from moeplan.model.rendering import LintRequest, ManifestSource
 
@@ -149,7 +149,7 @@ class _Owned:
         if source.documents is None or unit[1] is None:
             return source.text
         value = source.documents[unit[1]].value
-        return _json_values(value) if isinstance(value, dict) else {}
+        return json_values(value) if isinstance(value, dict) else {}
 
     def count(self, name: str) -> int:
         return len(self.mine[name])
@@ -191,15 +191,6 @@ class _Owned:
         value = source.documents[unit[1]].value
         kind = value.get("kind") if isinstance(value, dict) else None
         return f"{source.name}: document {unit[1] + 1}" + (f" ({escape(str(kind), 60)})" if kind else "")
-
-
-def _json_values(value: Any) -> Any:
-    """Return YAML values as JSON has them: exact decimals become text, keys are text."""
-    if isinstance(value, dict):
-        return {str(key): _json_values(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_json_values(item) for item in value]
-    return value if value is None or isinstance(value, str | int | bool) else str(value)
 
 
 def _listed(
