@@ -73,6 +73,15 @@ REPORTED: list[tuple[str, str, dict[str, Any], str]] = [
         "C-PD-007",
     ),
     (
+        "REP-006",
+        "vllm serve Qwen/Qwen3.5-397B-A17B --tensor-parallel-size 4 "
+        '--kv-transfer-config \'{"kv_connector":"NixlConnector","kv_role":"kv_producer"}\'\n'
+        "vllm serve Qwen/Qwen3.5-397B-A17B --data-parallel-size 8 --enable-expert-parallel "
+        '--kv-transfer-config \'{"kv_connector":"NixlConnector","kv_role":"kv_consumer"}\'',
+        {"nodes": 1, "acceleratorsPerNode": 8},
+        "C-PD-007",
+    ),
+    (
         "REP-008",
         "vllm serve deepseek-ai/DeepSeek-V4-Pro --tensor-parallel-size 16 --nnodes 2 --master-addr 192.0.2.24 "
         "--master-port 29501",
