@@ -13,6 +13,7 @@ import pytest
 from moeplan.errors import InputError
 from moeplan.model.tables import PreflightTable, preflight_faults
 from moeplan.wire import tables
+from moeplan.wire.closed_table import Names
 from moeplan.wire.tables import dump_preflight, load_preflight
 
 TABLE = PreflightTable(
@@ -91,7 +92,8 @@ def test_foreign_tables_are_refused_when_read(changed: dict[str, Any], path: str
 
 def test_too_many_different_texts_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     data = dump_preflight(TABLE)
-    monkeypatch.setattr(tables, "MAX_NAMES", 1)
+    columns = dict(tables.PREFLIGHT.columns) | {"host": Names(most=1)}
+    monkeypatch.setattr(tables, "PREFLIGHT", attrs.evolve(tables.PREFLIGHT, columns=columns))
     with pytest.raises(InputError, match="2 different values"):
         load_preflight(data)
 

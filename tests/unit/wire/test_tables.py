@@ -16,7 +16,7 @@ import pytest
 
 from moeplan.errors import InputError
 from moeplan.model.tables import ChunkGapTable, RequestTable
-from moeplan.wire import tables
+from moeplan.wire import closed_table, tables
 from moeplan.wire.tables import dump_chunk_gaps, dump_requests, load_chunk_gaps, load_requests
 
 GAP_COLUMNS = ("request", "ordinal", "gap_ns")
@@ -93,7 +93,7 @@ def test_same_table_same_bytes_without_statistics_or_metadata() -> None:
 def test_no_rows_and_several_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     empty = ChunkGapTable(array("q"), array("q"), array("q"))
     assert len(load_chunk_gaps(dump_chunk_gaps(empty))) == 0
-    monkeypatch.setattr(tables, "_GROUP_ROWS", 100)
+    monkeypatch.setattr(closed_table, "_GROUP_ROWS", 100)
     table, values = gaps_of()
     data = dump_chunk_gaps(table)
     assert pq.ParquetFile(pa.BufferReader(data)).metadata.num_row_groups == 3
@@ -176,7 +176,7 @@ def test_many_rows_in_few_bytes_are_refused_before_decoding() -> None:
 
 
 def test_more_rows_than_the_cap_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "MAX_GAPS", 2)
+    monkeypatch.setattr(tables, "CHUNK_GAPS", attrs.evolve(tables.CHUNK_GAPS, max_rows=2))
     assert refusal(written(arrow_gaps())) == ("$", "too_many_rows")
 
 
