@@ -1,4 +1,4 @@
-"""Several files of one tool are the trials of one run: records, run manifest and attachments, as bytes."""
+"""The trials in one tool's files are one run: records, run manifest and attachments, as bytes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ from moeplan.wire.tables import dump_chunk_gaps, dump_requests
 
 __all__ = ["GivenFile", "ImportedRecord", "ImportedRun", "RunInputs", "import_run", "plain_name", "run_name"]
 
-_MEDIA_TYPES = {"json": "application/json", "parquet": "application/vnd.apache.parquet", "prom": "text/plain"}
+_MEDIA_TYPES = {
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "parquet": "application/vnd.apache.parquet",
+    "prom": "text/plain",
+}
 
 
 @attrs.frozen
@@ -102,10 +107,10 @@ def run_name(tool_files: Sequence[GivenFile]) -> str:
 def import_run(
     importer: Importer, tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile], inputs: RunInputs
 ) -> ImportedRun:
-    """Return the run whose trials are ``tool_files``, in order. Pure: no path, no clock.
+    """Return the run whose trials are those in ``tool_files``, in order. Pure: no path, no clock.
 
     Args:
-        importer: reads one file.
+        importer: reads one file, which may hold several trials.
         tool_files: the tool's files as they lie.
         metrics: none, or the engine's ``/metrics`` before the first trial and after each.
         inputs: what was stated.
@@ -113,18 +118,19 @@ def import_run(
     Raises:
         InputError: a file or scrape is malformed, given twice, or of a trial of another size; ``counter_reset``.
     """
-    _require_counts(tool_files, metrics)
+    read = _read(importer, tool_files, inputs.trial)
+    _require_scrapes(len(read), metrics)
     run = run_name(tool_files)
     files: dict[str, bytes] = {}
     findings: list[Finding] = []
     records: list[ImportedRecord] = []
-    for number, file in enumerate(tool_files, 1):
-        with _naming(file):
-            trial = importer.read(file.data, inputs.trial)
+    enclosed: dict[bytes, str] = {}
+    for number, (file, trial) in enumerate(read, 1):
         scrapes = _scrapes(metrics[number - 1], metrics[number], trial.model) if metrics else None
-        attachments = _attachments(
-            f"attachments/{run}/trial-{number}-", trial, file, scrapes, inputs.commit_only, files
-        )
+        prefix = f"attachments/{run}/trial-{number}-"
+        # The trials of one file share its one copy, which has the first one's number.
+        tool_path = enclosed.setdefault(file.data, f"{prefix}tool-output.{importer.ending}")
+        attachments = _attachments(prefix, tool_path, trial, file, scrapes, inputs.commit_only, files)
         with _naming(file):
             record = _record(importer, TrialRef(run, number), trial, scrapes, attachments, inputs)
         path = f"evidence/{run}-trial-{number}.json"
@@ -133,7 +139,7 @@ def import_run(
         records.append(ImportedRecord(path, digest_bytes(files[path]), record, trial, counters))
         remarks = (*trial.findings, *_counter_findings(trial, record), *_model_findings(trial, scrapes))
         findings += [_placed(finding, number) for finding in remarks]
-    _require_alike(tool_files, records)
+    _require_alike([file for file, _ in read], records)
     manifest = _manifest(run, records, inputs)
     manifest_path = f"evidence/{run}.json"
     files[manifest_path] = dump_document(manifest)
@@ -150,7 +156,19 @@ def _naming(file: GivenFile) -> Iterator[None]:
         raise
 
 
-def _require_counts(tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile]) -> None:
+def _read(
+    importer: Importer, tool_files: Sequence[GivenFile], stated: TrialInputs
+) -> list[tuple[GivenFile, ImportedTrial]]:
+    """Return every trial with the file it is in, in order."""
+    _require_files(tool_files)
+    made = []
+    for file in tool_files:
+        with _naming(file):
+            made += [(file, trial) for trial in importer.read(file.data, stated)]
+    return made
+
+
+def _require_files(tool_files: Sequence[GivenFile]) -> None:
     if not tool_files:
         raise InputError(Issue("FILE", "no_trial", "no file given", "one file a trial"))
     seen: dict[bytes, str] = {}
@@ -159,8 +177,11 @@ def _require_counts(tool_files: Sequence[GivenFile], metrics: Sequence[GivenFile
             message = f"the same file as {escape(seen[file.data])}"
             raise InputError(Issue("$", "duplicate_trial", message, "each trial once"), source=escape(file.name))
         seen[file.data] = file.name
-    if metrics and len(metrics) != len(tool_files) + 1:
-        expected, got = f"{len(tool_files) + 1}: one before, and one after each trial", f"{len(metrics)} files"
+
+
+def _require_scrapes(trials: int, metrics: Sequence[GivenFile]) -> None:
+    if metrics and len(metrics) != trials + 1:
+        expected, got = f"{trials + 1}: one before, and one after each trial", f"{len(metrics)} files"
         raise InputError(Issue("--metrics", "metrics_count", "wrong number of scrapes", expected, got))
 
 
@@ -192,6 +213,7 @@ def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:
 
 def _attachments(
     prefix: str,
+    tool_path: str,
     trial: ImportedTrial,
     file: GivenFile,
     scrapes: _Scrapes | None,
@@ -200,20 +222,20 @@ def _attachments(
 ) -> tuple[Attachment, ...]:
     """Return the trial's attachments, and put those that are enclosed into ``files``."""
     tables = {
-        "requests": ("requests.parquet", None, dump_requests(trial.requests)),
-        "chunk_gaps": ("chunk-gaps.parquet", None, dump_chunk_gaps(trial.chunk_gaps)),
+        "requests": (f"{prefix}requests.parquet", "requests.parquet", dump_requests(trial.requests)),
+        "chunk_gaps": (f"{prefix}chunk-gaps.parquet", "chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
     }
-    given = {"tool_output": ("tool-output.json", file.name, file.data)}
+    given = {"tool_output": (tool_path, file.name, file.data)}
     if scrapes is not None:
-        given["metrics_before"] = ("metrics-before.prom", scrapes.before.name, scrapes.before.data)
-        given["metrics_after"] = ("metrics-after.prom", scrapes.after.name, scrapes.after.data)
+        given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before.name, scrapes.before.data)
+        given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after.name, scrapes.after.data)
     made = []
-    for role, (ending, name, data) in (tables | given).items():
-        path = None if commit_only and role in given else prefix + ending
-        if path is not None:
-            files[path] = data
-        media_type = _MEDIA_TYPES[ending.rsplit(".", 1)[1]]
-        made.append(Attachment(role, path, plain_name(name or ending), media_type, len(data), digest_bytes(data)))
+    for role, (path, name, data) in (tables | given).items():
+        enclosed = None if commit_only and role in given else path
+        if enclosed is not None:
+            files[enclosed] = data
+        media_type = _MEDIA_TYPES[path.rsplit(".", 1)[1]]
+        made.append(Attachment(role, enclosed, plain_name(name), media_type, len(data), digest_bytes(data)))
     return tuple(made)
 
 
@@ -250,7 +272,7 @@ def _record(
         type=payload.type,
         plan=inputs.plan,
         deployment=inputs.deployment,
-        collector=Collector(importer.tool, stated.tool_version, importer.tool, importer.version),
+        collector=Collector(importer.tool, trial.tool_version or stated.tool_version, importer.tool, importer.version),
         interval=trial.interval,
         engine_start=format_instant(scrapes.started) if scrapes and scrapes.started is not None else None,
         payload=payload,

@@ -51,7 +51,7 @@ def summarize(trial: ImportedTrial) -> TrialSummary:
         error=error,
         truncated=truncated,
         ttft_p95_ns=_p95(ttft_groups(trial.requests)),
-        tool_ttft_p95_ms=next((claim.value for claim in trial.claims if claim.name == "p95_ttft_ms"), None),
+        tool_ttft_p95_ms=next((claim.value for claim in trial.claims if claim.name == trial.ttft_p95_claim), None),
         chunk_gap_p95_ns=_p95(chunk_gap_groups(trial.requests, trial.chunk_gaps)),
         concurrency_peak=concurrency_peak(trial.requests),
     )

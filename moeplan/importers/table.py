@@ -14,17 +14,33 @@ __all__ = ["IMPORTERS", "Importer"]
 
 @attrs.frozen
 class Importer:
-    """One tool's importer: pure on the file's bytes and the stated inputs."""
+    """One tool's importer: pure on the file's bytes and the stated inputs.
+
+    Attributes:
+        tool: its name, and the collector's in the records.
+        version: changes when the same file and inputs give another record.
+        title: the command whose output it reads.
+        read: returns every trial in one file, in order, at least one.
+        ending: the ending under which a copy of the tool's file is kept: json or jsonl.
+    """
 
     tool: str
     version: str
     title: str
-    read: Callable[[bytes, TrialInputs], ImportedTrial]
+    read: Callable[[bytes, TrialInputs], tuple[ImportedTrial, ...]]
+    ending: str = "json"
+
+
+def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
+    """Return the reader of a tool whose files hold one trial each."""
+    return lambda data, inputs: (read(data, inputs),)
 
 
 IMPORTERS = {
     importer.tool: importer
     for importer in (
-        Importer("vllm-bench", IMPORTER_VERSION, "vllm bench serve --save-result --save-detailed", import_vllm_bench),
+        Importer(
+            "vllm-bench", IMPORTER_VERSION, "vllm bench serve --save-result --save-detailed", _one(import_vllm_bench)
+        ),
     )
 }

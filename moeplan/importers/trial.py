@@ -31,7 +31,7 @@ class TrialInputs:
         accept_early_stop: whether fewer tokens than requested are a stop of the model's own; nothing in the file
             tells one from a broken stream.
         endpoint: what was called; None takes the tool's word.
-        tool_version: the tool's version; the file does not hold it.
+        tool_version: the tool's version, where the file does not hold it.
     """
 
     requested_input_tokens: int
@@ -57,6 +57,8 @@ class ImportedTrial:
         concurrency: the stated cap, else the one in the file.
         warmup_input_tokens: None where the warm-up is not stated.
         warmup_output_tokens: None where the warm-up is not stated or its length is unknown.
+        tool_version: the version that the file itself names; None where it names none.
+        ttft_p95_claim: which of ``claims`` is the tool's own 95th percentile of TTFT in milliseconds.
     """
 
     requests: RequestTable
@@ -70,6 +72,8 @@ class ImportedTrial:
     warmup_output_tokens: int | None
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
+    tool_version: str | None = None
+    ttft_p95_claim: str = "p95_ttft_ms"
 
 
 def parse_utc_offset(text: str) -> int:
