@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from moeplan.attest.attestations import Attestation, signers_of
 from moeplan.auditing.contents import Contents, Held
+from moeplan.auditing.raw_tables import read_observations
 from moeplan.bundle.source import BundleSource
 from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.attestation import EvidencePredicate
@@ -128,7 +129,8 @@ def load_tables(
         if isinstance(record.payload, Preflight):
             _check_preflight(source, held, record)
         requests, gaps = _tables(source, held, record) if isinstance(record.payload, ServingTrial) else (None, None)
-        verified.append(VerifiedRecord(record, held.digest, signers[held.path], requests, gaps))
+        tables = read_observations(source, held.path, record) or {"requests": requests, "chunk_gaps": gaps}
+        verified.append(VerifiedRecord(record, held.digest, signers[held.path], **tables))
     return tuple(verified)
 
 

@@ -198,3 +198,5 @@ def _enclosed(document: EvidenceRecord | RunManifest | None) -> Iterator[Attachm
 def _logged(run: RunManifest) -> Iterator[str]:
     for trial in run.trials:
         yield from trial.files
+    for observation in run.observations:
+        yield from observation.files

@@ -6,8 +6,10 @@ import argparse
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from moeplan.cli.deployment_options import add_draft, add_roles, draft_root, roles
+from moeplan.cli.objective_options import add_objectives, objectives
 from moeplan.cli.output import emit_bytes, emit_text, note, table
 from moeplan.errors import InputError, Issue, escape
+from moeplan.planning.command_line import OBJECTIVE_OPTIONS
 
 if TYPE_CHECKING:
     from moeplan.model.deployment import DeploymentSpec
@@ -82,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     deployment.add_argument("--profile", metavar="P", help="a plugin's profile, as 'moeplan profiles' lists them")
     add_draft(deployment)
     add_roles(deployment)
+    add_objectives(parser)
     parser.add_argument(
         "--site", metavar="FILE", help="the site: its profile and images, and its plugin's criteria, enter the plan"
     )
@@ -136,10 +139,13 @@ def _run_batch(args: argparse.Namespace, form: str) -> int:
         "role",
         "site",
         *(f"{word}_parallel_size" for word in _PARALLEL),
+        *OBJECTIVE_OPTIONS,
+        "quality",
     )
     for name in (*scenario_options, *further):
         if getattr(args, name) is not None:
-            option = _INTEGERS.get(name, _TEXTS.get(name, ("--" + name.replace("_", "-"),)))[0]
+            option = OBJECTIVE_OPTIONS.get(name) or _INTEGERS.get(name, _TEXTS.get(name, (f"--{name}",)))[0]
+            option = option.replace("_", "-")
             _refuse(
                 option if name not in ("model", "hardware") else name.upper(),
                 "usage",
@@ -207,7 +213,14 @@ def _scenario(args: argparse.Namespace, checkpoint: CheckpointRef | None) -> Sce
     reserve = parse_reserve(args.reserve_bps, args.reserve_pct)
     if reserve is not None:
         values["reserve_basis_points"] = reserve
-    return Scenario(args.model, args.hardware, **values, checkpoint=checkpoint, deployment=_deployment(args))
+    return Scenario(
+        args.model,
+        args.hardware,
+        **values,
+        checkpoint=checkpoint,
+        deployment=_deployment(args),
+        objectives=objectives(args),
+    )
 
 
 def _deployment(args: argparse.Namespace) -> DeploymentSpec | None:

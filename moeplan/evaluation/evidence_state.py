@@ -71,8 +71,14 @@ class State:
     def taken_away(self) -> tuple[str, ...]:
         """Digests that the inventory or a run manifest lists and that are not here."""
         wanted = set(self.evidence.listed)
-        wanted |= {trial.record for run in self.runs for trial in run.manifest.trials if trial.record is not None}
+        for run in self.runs:
+            wanted |= {trial.record for trial in run.manifest.trials if trial.record is not None}
+            wanted |= {part.record for part in run.manifest.observations if part.record is not None}
         return tuple(sorted(wanted - self.present))
+
+    def of_type(self, *types: str) -> tuple[VerifiedRecord, ...]:
+        """Return the records of the named types, in their order."""
+        return tuple(item for item in self.records if item.record.type in types)
 
     def obstacle(self, records: tuple[VerifiedRecord, ...]) -> str | None:
         """Return why these records are not about the plan at this instant, or None. They then decide nothing."""
@@ -145,10 +151,31 @@ class State:
                 return "trials_missing"
         return None
 
+    def run_doubt(self, records: tuple[VerifiedRecord, ...]) -> str | None:
+        """Return why the runs that these observations belong to cannot make a criterion pass, or None.
+
+        A record need not belong to a run; a run that began an observation of its type and left no record of it, or was
+        not closed, leaves the whole type inconclusive.
+        """
+        types = {item.record.type for item in records}
+        for run in self.runs:
+            parts = [part for part in run.manifest.observations if part.type in types]
+            if any(part.record is None for part in parts):
+                return "observation_aborted"
+            if parts and run.manifest.state != "closed":
+                return "run_not_closed"
+            if parts and not self._signed(run):
+                return "no_trusted_runner"
+        return None
+
+    def binding_of(self, records: tuple[VerifiedRecord, ...]) -> str:
+        """Return how strongly these records are tied to the checkpoint, the weakest of them: one of ``BINDINGS``."""
+        return min((self._binding(item) for item in records), key=BINDINGS.index, default=BINDINGS[0])
+
     @cached_property
     def trial_binding(self) -> str:
         """How strongly the trials are tied to the checkpoint, the weakest of them: one of ``BINDINGS``."""
-        return min((self._binding(item) for item in self.trials), key=BINDINGS.index, default=BINDINGS[0])
+        return self.binding_of(self.trials)
 
     def _binding(self, item: VerifiedRecord) -> str:
         payload = item.record.payload

@@ -41,6 +41,7 @@ REASONS = {
     "no_values": "the trial holds no values of this metric",
     "node_not_hashed": "name the serving nodes and hash the checkpoint on each before the engine starts",
     "not_of_its_run": "the record is not the one its run manifest lists; restore the run as it was imported",
+    "observation_aborted": "an observation was begun and left no record; run it again",
     "other_checkpoint": "the record was made on another checkpoint than the plan's",
     "other_plan": "the record was made for another plan",
     "other_runtime": "the record was made with another runtime than the plan's",

@@ -20,15 +20,31 @@ from moeplan.model.fields import (
     sequence,
     text,
 )
-from moeplan.units import parse_instant
+from moeplan.model.observations import (
+    CommunicationTrace,
+    EngineCounters,
+    EngineLog,
+    Environment,
+    ExpertCounts,
+    FailureTimeline,
+    LoadedBytes,
+    MemorySeries,
+    Price,
+    QualityResult,
+    Smoke,
+)
+from moeplan.units import NS_PER_S, parse_instant
 
 __all__ = [
     "ATTACHMENT_ROLES",
+    "RAW_TABLES",
     "RECORD_PATH",
     "RECORD_TYPES",
+    "TABLE_ROLES",
     "Attachment",
     "CheckpointDigest",
     "Claim",
+    "ClientLoad",
     "Collector",
     "EngineCounters",
     "EvidenceRecord",
@@ -36,16 +52,51 @@ __all__ = [
     "Preflight",
     "PreflightHost",
     "RunManifest",
+    "RunObservation",
     "RunTrial",
     "ServingTrial",
     "TrialRef",
 ]
 
-RECORD_TYPES = ("serving_trial", "checkpoint_digest", "preflight")
-ATTACHMENT_ROLES = ("requests", "chunk_gaps", "tool_output", "metrics_before", "metrics_after", "preflight")
+RECORD_TYPES = (
+    "serving_trial",
+    "checkpoint_digest",
+    "preflight",
+    "engine_log",
+    "environment",
+    "memory_series",
+    "expert_counts",
+    "communication_trace",
+    "loaded_bytes",
+    "price",
+    "failure_timeline",
+    "quality_result",
+    "smoke",
+)
+TABLE_ROLES = ("requests", "chunk_gaps", "preflight", "series", "experts", "tensors", "quality")
+"""Attachments that are raw tables: always enclosed, read by their closed schemas."""
+ATTACHMENT_ROLES = (*TABLE_ROLES, "tool_output", "tool_summary", "metrics_before", "metrics_after", "log", "trace")
+RAW_TABLES = {
+    "serving_trial": ("requests", "chunk_gaps"),
+    "checkpoint_digest": (),
+    "preflight": ("preflight",),
+    "engine_log": ("series",),
+    "environment": (),
+    "memory_series": ("series",),
+    "expert_counts": ("experts",),
+    "communication_trace": ("series",),
+    "loaded_bytes": ("tensors",),
+    "price": (),
+    "failure_timeline": ("requests", "series"),
+    "quality_result": ("quality",),
+    "smoke": (),
+}
+"""The raw tables that a record of each type needs, one of each. A ``checkpoint_digest`` may add ``tensors``."""
 ATTACHMENT_PATH = r"^attachments/[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
 RECORD_PATH = r"^evidence/[A-Za-z0-9][A-Za-z0-9._-]*\.json$"
 """Where a record lies in an evidence bundle."""
+_SERVED = ("serving_trial", "expert_counts", "loaded_bytes", "quality_result", "smoke")
+"""Types of which every observation is later than the engine's start."""
 
 
 @attrs.frozen
@@ -87,16 +138,6 @@ class Claim:
 
 
 @attrs.frozen
-class EngineCounters:
-    """Growth of the engine's own counters from before the trial's warm-up to after the trial."""
-
-    requests: int = integer()
-    prompt_tokens: int = integer()
-    cached_prompt_tokens: int | None = integer(optional=True)
-    generation_tokens: int = integer()
-
-
-@attrs.frozen
 class TrialRef:
     """Which trial of which run a record is."""
 
@@ -105,10 +146,21 @@ class TrialRef:
 
 
 @attrs.frozen
+class ClientLoad:
+    """What the client itself needed: processor time over wall time, and how late it sent and read, at p99."""
+
+    cpu_ns: int = integer()
+    wall_ns: int = integer(ge=1)
+    loop_lag_p99_ns: int = integer()
+
+
+@attrs.frozen
 class ServingTrial:
     """One trial of a load tool against a serving endpoint. Raw observations are the two Parquet attachments.
 
     ``requested_*``, ``warmup_*`` and ``declared_concurrency`` are stated inputs; the tool's file does not hold them.
+    ``schedule``: how requests were sent; ``path``: what lay between client and engine, as it was stated. ``client``:
+    None where the tool does not measure itself.
     """
 
     type: str = const("serving_trial")
@@ -125,6 +177,9 @@ class ServingTrial:
     duration_ns: int = integer(ge=1)
     engine_counters: EngineCounters | None = nested(EngineCounters, optional=True)
     claims: tuple[Claim, ...] = sequence(Claim)
+    schedule: str | None = choice("closed", "poisson", "constant", "trace", optional=True, default=None)
+    path: str | None = choice("direct", "service", "port_forward", optional=True, default=None)
+    client: ClientLoad | None = nested(ClientLoad, optional=True, default=None)
 
 
 @attrs.frozen
@@ -163,6 +218,23 @@ class Preflight:
     claims: tuple[Claim, ...] = sequence(Claim)
 
 
+_PAYLOADS = (
+    ServingTrial,
+    CheckpointDigest,
+    Preflight,
+    EngineLog,
+    Environment,
+    MemorySeries,
+    ExpertCounts,
+    CommunicationTrace,
+    LoadedBytes,
+    Price,
+    FailureTimeline,
+    QualityResult,
+    Smoke,
+)
+
+
 @attrs.frozen
 class EvidenceRecord:
     """One observation set: type, deployment, collector, interval, engine start, payload, attachments by digest."""
@@ -175,40 +247,74 @@ class EvidenceRecord:
     collector: Collector = nested(Collector)
     interval: Interval = nested(Interval)
     engine_start: str | None = instant(optional=True)
-    payload: ServingTrial | CheckpointDigest | Preflight = nested((ServingTrial, CheckpointDigest, Preflight))
+    payload: (
+        ServingTrial
+        | CheckpointDigest
+        | Preflight
+        | EngineLog
+        | Environment
+        | MemorySeries
+        | ExpertCounts
+        | CommunicationTrace
+        | LoadedBytes
+        | Price
+        | FailureTimeline
+        | QualityResult
+        | Smoke
+    ) = nested(_PAYLOADS)
     attachments: tuple[Attachment, ...] = sequence(Attachment)
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the interval in nanoseconds; no raw time of the record lies beyond it."""
+        return (parse_instant(self.interval.end) - parse_instant(self.interval.start)) * NS_PER_S
 
     def faults(self) -> Iterator[Issue]:
         """Yield what no single field shows."""
         if self.type != self.payload.type:
             yield Issue("$.type", "type_mismatch", "type is not the payload's", self.payload.type, self.type)
+            return
         start, end = parse_instant(self.interval.start), parse_instant(self.interval.end)
         if end < start:
             yield Issue("$.interval.end", "interval_reversed", "ends before it starts", "an instant not before start")
-        if self.engine_start is not None and self.type == "serving_trial" and parse_instant(self.engine_start) > end:
-            yield Issue("$.engineStart", "engine_start_late", "engine started after the trial", "an earlier instant")
-        if isinstance(self.payload, ServingTrial):
-            yield from self._trial_faults(self.payload, end - start)
-        elif isinstance(self.payload, Preflight):
-            yield from self._preflight_faults(self.payload, start, end)
-        elif self.payload.root != self.deployment.checkpoint_root:
-            yield Issue("$.payload.root", "root_mismatch", "not the deployment's checkpoint", "its checkpointRoot")
+        if self.engine_start is not None and self.type in _SERVED and parse_instant(self.engine_start) > end:
+            yield Issue("$.engineStart", "engine_start_late", "engine started after the record", "an earlier instant")
+        yield from self._table_faults()
+        yield from self._payload_faults(start, end)
 
-    def _trial_faults(self, payload: ServingTrial, seconds: int) -> Iterator[Issue]:
-        roles = [attachment.role for attachment in self.attachments]
-        for role in ("requests", "chunk_gaps"):
-            if roles.count(role) != 1:
-                yield Issue("$.attachments", "attachment_missing", f"needs one {role} table", "exactly one", str(roles))
-        if payload.duration_ns > seconds * 10**9:
-            yield Issue("$.payload.durationNs", "outside_interval", "longer than the interval", f"at most {seconds} s")
+    def _table_faults(self) -> Iterator[Issue]:
+        roles = [attachment.role for attachment in self.attachments if attachment.role in TABLE_ROLES]
+        wanted = RAW_TABLES[self.type]
+        spare = ("tensors",) if self.type == "checkpoint_digest" else ()
+        if any(roles.count(role) != 1 for role in wanted):
+            tables = " and ".join(wanted)
+            yield Issue(
+                "$.attachments", "attachment_missing", f"needs one table of {tables}", "exactly one", str(roles)
+            )
+        foreign = sorted({role for role in roles if role not in (*wanted, *spare)})
+        if foreign or len(roles) > len(set(roles)):
+            yield Issue("$.attachments", "attachment_foreign", "tables that this type has not", str(wanted), str(roles))
         for index, attachment in enumerate(self.attachments):
-            if attachment.role in ("requests", "chunk_gaps") and attachment.path is None:
+            if attachment.role in TABLE_ROLES and attachment.path is None:
                 yield Issue(f"$.attachments[{index}].path", "not_enclosed", "raw tables must be enclosed", "a path")
 
+    def _payload_faults(self, start: int, end: int) -> Iterator[Issue]:
+        payload = self.payload
+        if isinstance(payload, ServingTrial | FailureTimeline) and payload.duration_ns > (end - start) * NS_PER_S:
+            limit = f"at most {end - start} s"
+            yield Issue("$.payload.durationNs", "outside_interval", "longer than the interval", limit)
+        if isinstance(payload, CheckpointDigest) and payload.root != self.deployment.checkpoint_root:
+            yield Issue("$.payload.root", "root_mismatch", "not the deployment's checkpoint", "its checkpointRoot")
+        if isinstance(payload, Preflight):
+            yield from self._preflight_faults(payload, start, end)
+        if isinstance(payload, LoadedBytes | ExpertCounts) and self.engine_start is None:
+            yield Issue("$.engineStart", "engine_start_missing", "seen in one engine start", "its instant")
+        if isinstance(payload, MemorySeries) and payload.phases and payload.phases[-1].end_ns > self.duration_ns:
+            yield Issue("$.payload.phases", "outside_interval", "phases leave the interval", f"{end - start} s")
+        if isinstance(payload, Environment | MemorySeries | ExpertCounts | QualityResult):
+            yield from payload.faults()
+
     def _preflight_faults(self, payload: Preflight, start: int, end: int) -> Iterator[Issue]:
-        tables = [attachment for attachment in self.attachments if attachment.role == "preflight"]
-        if len(tables) != 1 or tables[0].path is None:
-            yield Issue("$.attachments", "attachment_missing", "needs one enclosed preflight table", "exactly one")
         names = [host.name for host in payload.hosts]
         if names != sorted(set(names)):
             yield Issue("$.payload.hosts", "not_sorted", "hosts are not in order, each once", "sorted by name")
@@ -232,10 +338,23 @@ class RunTrial:
 
 
 @attrs.frozen
+class RunObservation:
+    """One observation beside trials that a run was to make: its type, its record by digest, every file by digest.
+
+    ``record`` is null for one that was begun and left no record.
+    """
+
+    type: str = choice(*RECORD_TYPES)
+    record: str | None = digest(optional=True)
+    files: tuple[str, ...] = digest(many=True)
+
+
+@attrs.frozen
 class RunManifest:
     """What a run was to do, and every trial and file it made, by digest.
 
     ``announced`` says whether the manifest was opened before the first request; an import is written afterwards.
+    A run without trials plans 0 of them, and ``planned_requests`` and ``requested_*`` are null.
     """
 
     kind: str = const("run_manifest")
@@ -245,16 +364,20 @@ class RunManifest:
     deployment: str = digest()
     announced: bool = boolean()
     state: str = choice("open", "closed")
-    planned_trials: int = integer(ge=1, le=100_000)
-    planned_requests: int = integer(ge=1)
-    requested_input_tokens: int = integer(ge=1)
-    requested_output_tokens: int = integer(ge=1)
+    planned_trials: int = integer(le=100_000)
+    planned_requests: int | None = integer(ge=1, optional=True)
+    requested_input_tokens: int | None = integer(ge=1, optional=True)
+    requested_output_tokens: int | None = integer(ge=1, optional=True)
     declared_concurrency: int | None = integer(ge=1, optional=True)
     warmup_requests: int | None = integer(optional=True)
     trials: tuple[RunTrial, ...] = sequence(RunTrial)
+    observations: tuple[RunObservation, ...] = sequence(RunObservation, default=())
 
     def faults(self) -> Iterator[Issue]:
-        """Yield what no single field shows: trial numbers that are not 1, 2, 3 …"""
+        """Yield what no single field shows: trial numbers that are not 1, 2, 3 …, a plan of trials left open."""
+        stated = (self.planned_requests, self.requested_input_tokens, self.requested_output_tokens)
+        if self.planned_trials and None in stated:
+            yield Issue("$.plannedRequests", "value_missing", "a run of trials states what it asks for", "integers")
         numbers = [trial.number for trial in self.trials]
         if numbers != list(range(1, len(numbers) + 1)):
             yield Issue(

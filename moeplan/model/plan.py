@@ -25,6 +25,7 @@ __all__ = [
     "BINDINGS",
     "GATE_IDS",
     "GENERATOR_PATTERN",
+    "NO_OBJECTIVES",
     "RUNTIME_PATTERN",
     "Artifact",
     "CheckpointRef",
@@ -34,7 +35,9 @@ __all__ = [
     "EvidencePolicy",
     "Gate",
     "NextAction",
+    "Objectives",
     "Plan",
+    "QualityReference",
     "Readiness",
     "RegistryRef",
     "Reproducibility",
@@ -77,6 +80,48 @@ class CheckpointRef:
 
 
 @attrs.frozen
+class QualityReference:
+    """What a quality task scored elsewhere, and by how many basis points the share of right answers may be lower."""
+
+    task: str = identifier()
+    metric: str = identifier()
+    correct: int = integer()
+    documents: int = integer(ge=1)
+    margin_basis_points: int = integer(le=10_000)
+
+
+@attrs.frozen
+class Objectives:
+    """What is asked of the deployment beside its workload. Null: the value is reported and not limited.
+
+    ``goodput_basis_points_at_least``: share of requests that meet both latency targets. ``expert_load_ratio…``: the
+    busiest expert's selections over the mean, of the worst layer, in basis points. ``cost_micros…``: millionths of the
+    price's currency for a million successful output tokens.
+    """
+
+    ready_within_seconds: int = integer(ge=1, le=86_400, default=3600)
+    goodput_basis_points_at_least: int | None = integer(le=10_000, optional=True, default=None)
+    expert_load_ratio_basis_points_at_most: int | None = integer(ge=10_000, optional=True, default=None)
+    cost_micros_per_million_tokens_at_most: int | None = integer(ge=1, optional=True, default=None)
+    restart_within_seconds: int | None = integer(ge=1, optional=True, default=None)
+    quality: tuple[QualityReference, ...] = sequence(QualityReference, default=())
+
+    def faults(self) -> Iterator[Issue]:
+        """Yield what no single field shows: quality references out of order, or more right answers than documents."""
+        keys = [(item.task, item.metric) for item in self.quality]
+        if keys != sorted(set(keys)):
+            yield Issue("$.objectives.quality", "not_sorted", "not in order, each once", "sorted by task, metric")
+        for index, item in enumerate(self.quality):
+            if item.correct > item.documents:
+                at = f"$.objectives.quality[{index}].correct"
+                yield Issue(at, "out_of_range", "more right answers than documents", f"at most {item.documents}")
+
+
+NO_OBJECTIVES = Objectives()
+"""Ready within an hour; all else is reported."""
+
+
+@attrs.frozen
 class Scenario:
     """What is asked: model, hardware and workload by value, before look-up.
 
@@ -100,6 +145,7 @@ class Scenario:
     prefix_cache_share_basis_points: int | None = integer(le=10_000, optional=True, default=None)
     checkpoint: CheckpointRef | None = nested(CheckpointRef, optional=True, default=None)
     deployment: DeploymentSpec | None = nested(DeploymentSpec, optional=True, default=None)
+    objectives: Objectives = nested(Objectives, default=NO_OBJECTIVES)
 
 
 @attrs.frozen
@@ -198,7 +244,7 @@ class Criterion:
     id: str = identifier()
     metric: str = identifier()
     aggregation: str = choice("exact", "each_trial", "p95_each_trial", "sum", "all_records")
-    comparator: str = choice("le", "ge", "eq")
+    comparator: str = choice("le", "ge", "eq", "reported")
     limit: int | str | None = limit_value()
     unit: str = identifier()
     evidence_types: tuple[str, ...] = identifier(many=True)
@@ -284,6 +330,7 @@ class Plan:
     artifact: Artifact = nested(Artifact)
     target: Target = nested(Target)
     workload: Workload = nested(Workload)
+    objectives: Objectives = nested(Objectives)
     deployment: DeploymentSpec = nested(DeploymentSpec)
     evidence_policy: EvidencePolicy = nested(EvidencePolicy)
     readiness: Readiness = nested(Readiness)
@@ -296,6 +343,7 @@ class Plan:
 
     def faults(self) -> Iterator[Issue]:
         """Yield what no single field shows: gates out of order, criterion ids used twice."""
+        yield from self.objectives.faults()
         seen: set[str] = set()
         for index, (gate, wanted) in enumerate(zip(self.validation_gates, GATE_IDS, strict=False)):
             if gate.id != wanted or gate.order != index + 1:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import attrs
 
 from moeplan.errors import Issue
+from moeplan.model.chunk_gaps import ChunkGapTable
+from moeplan.model.columns import view
+from moeplan.model.table_checks import COUNTED, gaps_hold, requests_hold
 from moeplan.units import MAX_SAFE_INTEGER
 
 __all__ = [
@@ -19,6 +22,7 @@ __all__ = [
     "PreflightTable",
     "RequestTable",
     "preflight_faults",
+    "request_faults",
     "table_faults",
 ]
 
@@ -75,24 +79,6 @@ class RequestTable:
 
 
 @attrs.frozen(eq=False)
-class ChunkGapTable:
-    """One row a gap between two consecutive chunks of one request, sorted by request, then by position.
-
-    Attributes:
-        request: index of the request, as in :class:`RequestTable`.
-        ordinal: 1 for the gap after the first chunk, then 2, 3 …
-        gap_ns: the gap.
-    """
-
-    request: array[int]
-    ordinal: array[int]
-    gap_ns: array[int]
-
-    def __len__(self) -> int:
-        return len(self.request)
-
-
-@attrs.frozen(eq=False)
 class PreflightTable:
     """One row a raw value that a preflight tool measured on one host.
 
@@ -138,8 +124,17 @@ def _preflight_faults(table: PreflightTable) -> Iterator[Issue]:
 
 def table_faults(requests: RequestTable, gaps: ChunkGapTable, duration_ns: int) -> Iterator[Issue]:
     """Yield where two tables contradict themselves, each other, or the trial's duration (at most 20 faults)."""
-    yield from list(_request_faults(requests, duration_ns))[:_MOST_FAULTS]
-    yield from list(_gap_faults(requests, gaps))[:_MOST_FAULTS]
+    if not requests_hold(requests, duration_ns, REQUEST_OUTCOMES):
+        yield from list(_request_faults(requests, duration_ns))[:_MOST_FAULTS]
+        yield from list(_gap_faults(requests, gaps))[:_MOST_FAULTS]
+    elif not gaps_hold(requests, gaps):
+        yield from list(_gap_faults(requests, gaps))[:_MOST_FAULTS]
+
+
+def request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
+    """Yield where a request table alone contradicts itself or its duration (at most 20 faults)."""
+    if not requests_hold(table, duration_ns, REQUEST_OUTCOMES):
+        yield from list(_request_faults(table, duration_ns))[:_MOST_FAULTS]
 
 
 def _request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
@@ -149,7 +144,7 @@ def _request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
     rows = list(zip(table.start_ns, table.request, strict=True))
     if any(left > right for left, right in pairwise(rows)):
         yield Issue("requests.start_ns", "rows_out_of_order", "rows are not in start order", "start_ns, then request")
-    for name in ("start_ns", "queue_ns", "ttft_ns", "chunks", "input_tokens", "output_tokens"):
+    for name in COUNTED:
         if any(value < 0 for value in getattr(table, name)):
             yield Issue(f"requests.{name}", "negative", "negative value", "0 or more")
         if any(value > MAX_SAFE_INTEGER for value in getattr(table, name)):
@@ -172,8 +167,13 @@ def _request_faults(table: RequestTable, duration_ns: int) -> Iterator[Issue]:
 
 
 def _gap_faults(requests: RequestTable, gaps: ChunkGapTable) -> Iterator[Issue]:
-    if any(value < 0 for value in gaps.gap_ns):
+    values = view(gaps.gap_ns)
+    if len(values) and int(values.min()) < 0:
         yield Issue("chunk_gaps.gap_ns", "negative", "negative value", "0 or more")
+    if gaps.disorder is not None:
+        at = "chunk_gaps[{},{}]".format(*_first_out_of_order(*gaps.disorder))
+        yield Issue(at, "rows_out_of_order", "rows are not by request, then 1, 2, 3 …", "sorted rows")
+        return
     wanted = {request: max(chunks - 1, 0) for request, chunks in zip(requests.request, requests.chunks, strict=True)}
     room = {
         request: end - start - ttft
@@ -181,27 +181,23 @@ def _gap_faults(requests: RequestTable, gaps: ChunkGapTable) -> Iterator[Issue]:
             requests.request, requests.start_ns, requests.ttft_ns, requests.end_ns, strict=True
         )
     }
-    seen: dict[int, int] = {}
-    total: dict[int, int] = {}
-    last = -1
-    for request, ordinal, gap in zip(gaps.request, gaps.ordinal, gaps.gap_ns, strict=True):
-        if request < last or ordinal != seen.get(request, 0) + 1:
-            at = f"chunk_gaps[{request},{ordinal}]"
-            yield Issue(at, "rows_out_of_order", "rows are not by request, then 1, 2, 3 …", "sorted rows")
-            return
-        last, seen[request] = request, ordinal
-        total[request] = total.get(request, 0) + gap
+    stops = list(accumulate(gaps.counts, initial=0))
+    seen = {request: stops[row : row + 2] for row, request in enumerate(gaps.requests)}
     for request in sorted(set(wanted) | set(seen)):
-        if wanted.get(request, -1) != seen.get(request, 0):
-            at = f"chunk_gaps[{request}]"
-            yield Issue(
-                at,
-                "gap_count",
-                "gaps do not fit the request's chunks",
-                str(wanted.get(request)),
-                str(seen.get(request, 0)),
-            )
-        elif total.get(request, 0) > room[request]:
-            yield Issue(
-                f"chunk_gaps[{request}]", "outside_request", "gaps last longer than the request", f"{room[request]} ns"
-            )
+        start, stop = seen.get(request, (0, 0))
+        at = f"chunk_gaps[{request}]"
+        if wanted.get(request, -1) != stop - start:
+            expected, got = str(wanted.get(request)), str(stop - start)
+            yield Issue(at, "gap_count", "gaps do not fit the request's chunks", expected, got)
+        elif sum(gaps.gap_ns[start:stop]) > room[request]:
+            yield Issue(at, "outside_request", "gaps last longer than the request", f"{room[request]} ns")
+
+
+def _first_out_of_order(request: array[int], ordinal: array[int]) -> tuple[int, int]:
+    """Return the first row that neither continues the request before it nor begins a later one."""
+    last, seen = -1, 0
+    for asked, place in zip(request, ordinal, strict=True):
+        if asked < last or place != (seen + 1 if asked == last else 1):
+            return asked, place
+        last, seen = asked, place
+    raise AssertionError("the rows are in order")

@@ -10,9 +10,10 @@ import attrs
 
 from moeplan.errors import InputError, Issue
 from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.evidence import RAW_TABLES, EvidenceRecord, RunManifest
 from moeplan.model.inventory import EvidenceBundle
 from moeplan.model.plan import Plan
+from moeplan.model.series import ExpertCountTable, QualityTable, SeriesTable, TensorDigestTable
 from moeplan.model.tables import ChunkGapTable, RequestTable
 
 __all__ = ["EvidenceSet", "Inspection", "VerifiedRecord", "VerifiedRun", "VerifiedSigner"]
@@ -36,12 +37,16 @@ class VerifiedRecord:
     signers: tuple[VerifiedSigner, ...]
     requests: RequestTable | None = None
     chunk_gaps: ChunkGapTable | None = None
+    series: SeriesTable | None = None
+    experts: ExpertCountTable | None = None
+    tensors: TensorDigestTable | None = None
+    quality: QualityTable | None = None
 
     def __attrs_post_init__(self) -> None:
-        if self.record.type == "serving_trial" and (self.requests is None or self.chunk_gaps is None):
-            raise InputError(
-                Issue("record", "tables_missing", "a serving trial without its raw tables", "requests and chunk gaps")
-            )
+        missing = [name for name in RAW_TABLES[self.record.type] if getattr(self, name, True) is None]
+        if missing:
+            tables = ", ".join(missing)
+            raise InputError(Issue("record", "tables_missing", f"a {self.record.type} without its raw tables", tables))
 
 
 @attrs.frozen

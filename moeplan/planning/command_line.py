@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from moeplan.model.deployment import DeploymentSpec, RoleSpec
-from moeplan.model.plan import Target, Workload
+from moeplan.model.plan import NO_OBJECTIVES, Objectives, Target, Workload
 
-__all__ = ["command_line"]
+__all__ = ["OBJECTIVE_OPTIONS", "command_line"]
 
+OBJECTIVE_OPTIONS = {
+    "ready_within_seconds": "--ready-within",
+    "goodput_basis_points_at_least": "--goodput-at-least",
+    "expert_load_ratio_basis_points_at_most": "--expert-load-ratio-at-most",
+    "cost_micros_per_million_tokens_at_most": "--cost-at-most",
+    "restart_within_seconds": "--restart-within",
+}
+"""Option of ``moeplan plan`` by attribute of :class:`~moeplan.model.plan.Objectives`."""
 _PARALLEL = ("tensor", "pipeline", "data", "expert")
 
 
 def command_line(
-    model_id: str, target: Target, workload: Workload, checkpointed: bool, deployment: DeploymentSpec
+    model_id: str,
+    target: Target,
+    workload: Workload,
+    objectives: Objectives,
+    checkpointed: bool,
+    deployment: DeploymentSpec,
 ) -> str:
     """Return ``moeplan plan …`` with every value written out.
 
@@ -19,6 +32,7 @@ def command_line(
         model_id: the model's id.
         target: the accelerators and the runtime.
         workload: what is to be served.
+        objectives: what is asked beside it.
         checkpointed: whether the plan was made for an exact checkpoint, whose manifest then goes by its usual name.
         deployment: what it decides. Criteria that plugins added are not told: they need the site.
     """
@@ -29,7 +43,7 @@ def command_line(
         f" --output-tokens {workload.output_tokens} --concurrency {workload.concurrency}"
         f" --target-ttft-ms {workload.target_ttft_ms} --target-inter-token-ms {workload.target_inter_token_ms}"
         f" --availability {workload.availability}"
-        f"{_further(workload, checkpointed, deployment)} --json"
+        f"{_further(workload, checkpointed, deployment)}{_objectives(objectives)} --json"
     )
 
 
@@ -51,6 +65,19 @@ def _further(workload: Workload, checkpointed: bool, deployment: DeploymentSpec)
     words += [f" {_role(role)}" for role in deployment.roles if role.runtime is not None or role.role != "serve"]
     if checkpointed:
         words.append(" --checkpoint checkpoint.json")
+    return "".join(words)
+
+
+def _objectives(objectives: Objectives) -> str:
+    words = [
+        f" {option} {getattr(objectives, name)}"
+        for name, option in OBJECTIVE_OPTIONS.items()
+        if getattr(objectives, name) != getattr(NO_OBJECTIVES, name)
+    ]
+    words += [
+        f" --quality {item.task}:{item.metric}:{item.correct}/{item.documents}:{item.margin_basis_points}"
+        for item in objectives.quality
+    ]
     return "".join(words)
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from functools import lru_cache
 
 from moeplan.catalogue.gates import GATES
-from moeplan.model.plan import GATE_IDS, Criterion, Gate, Residency, Target, Workload
+from moeplan.model.deployment import DeploymentSpec
+from moeplan.model.plan import GATE_IDS, Criterion, Gate, Objectives, Residency, Target, Workload
 from moeplan.planning import criteria
 from moeplan.planning.sentences import Facts, acceptance_sentences
 
@@ -23,6 +24,8 @@ def build_gates(
     checkpoint_root: str | None,
     target: Target,
     workload: Workload,
+    objectives: Objectives,
+    deployment: DeploymentSpec,
     residency: Residency,
     unsupported: bool,
 ) -> tuple[Gate, ...]:
@@ -35,7 +38,7 @@ def build_gates(
     return (
         _artifact(identity, checkpoint_root),
         _residency(floor, target.requested_accelerators, residency.usable_bytes_requested, target.reserve_basis_points),
-        _load(later, target.runtime),
+        _load(later, target.runtime, objectives.ready_within_seconds, deployment),
         _memory(
             later,
             residency.bytes_per_accelerator,
@@ -51,9 +54,11 @@ def build_gates(
             workload.input_tokens,
             workload.output_tokens,
             workload.prefix_cache_share_basis_points,
+            objectives,
+            deployment.draft_checkpoint_root is not None,
         ),
-        _routing(later),
-        _economics(later, workload.availability),
+        _routing(later, objectives),
+        _economics(later, workload.availability, objectives),
     )
 
 
@@ -83,14 +88,20 @@ def _residency(status: str, requested: int, usable_bytes: int | None, reserve_ba
 
 
 @lru_cache(maxsize=_KEPT)
-def _load(status: str, runtime: str) -> Gate:
-    return _gate("runtime_load", status, criteria.load_criteria(), runtime=runtime)
+def _load(status: str, runtime: str, ready_within_s: int, deployment: DeploymentSpec) -> Gate:
+    rules = criteria.load_criteria(ready_within_s, deployment)
+    return _gate("runtime_load", status, rules, runtime=runtime)
 
 
 @lru_cache(maxsize=_KEPT)
 def _memory(status: str, device_bytes: int | None, input_tokens: int, output_tokens: int, concurrency: int) -> Gate:
     facts = Facts(input_tokens=input_tokens, output_tokens=output_tokens, concurrency=concurrency)
-    return _gate("memory_envelope", status, criteria.memory_criteria(device_bytes), facts)
+    return _gate(
+        "memory_envelope",
+        status,
+        criteria.memory_criteria(device_bytes, concurrency * (input_tokens + output_tokens)),
+        facts,
+    )
 
 
 @lru_cache(maxsize=_KEPT)
@@ -102,18 +113,27 @@ def _sla(
     input_tokens: int,
     output_tokens: int,
     prefix_cache_share: int | None,
+    objectives: Objectives,
+    speculative: bool,
 ) -> Gate:
     rules = criteria.sla_criteria(
-        target_ttft_ms, target_inter_token_ms, concurrency, input_tokens, output_tokens, prefix_cache_share
+        target_ttft_ms,
+        target_inter_token_ms,
+        concurrency,
+        input_tokens,
+        output_tokens,
+        prefix_cache_share,
+        objectives,
+        speculative,
     )
     return _gate("workload_sla", status, rules)
 
 
 @lru_cache(maxsize=_KEPT)
-def _routing(status: str) -> Gate:
-    return _gate("routing_health", status, criteria.routing_criteria())
+def _routing(status: str, objectives: Objectives) -> Gate:
+    return _gate("routing_health", status, criteria.routing_criteria(objectives))
 
 
 @lru_cache(maxsize=_KEPT)
-def _economics(status: str, availability: str) -> Gate:
-    return _gate("economics_resilience", status, criteria.economics_criteria(availability))
+def _economics(status: str, availability: str, objectives: Objectives) -> Gate:
+    return _gate("economics_resilience", status, criteria.economics_criteria(availability, objectives))

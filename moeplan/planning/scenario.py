@@ -165,4 +165,5 @@ def rebuild_scenario(plan: Plan) -> Scenario:
         prefix_cache_share_basis_points=workload.prefix_cache_share_basis_points,
         checkpoint=plan.artifact.checkpoint,
         deployment=plan.deployment,
+        objectives=plan.objectives,
     )

@@ -1,0 +1,11 @@
+"""Judges of ``memory_envelope``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from moeplan.evaluation.judgement import Judge
+
+__all__ = ["JUDGES"]
+
+JUDGES: Mapping[str, Judge] = {}
