@@ -8,7 +8,7 @@ promise gigabytes that a few kilobytes really hold.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import attrs
@@ -16,10 +16,22 @@ import attrs
 from moeplan.errors import InputError, Issue, escape
 from moeplan.wire.parquet_footer import check_footer
 
-__all__ = ["FLAG", "INTEGER", "Names", "TableSchema", "Words", "dump_table", "load_table"]
+__all__ = [
+    "FLAG",
+    "GROUP_ROWS",
+    "INTEGER",
+    "Names",
+    "TableSchema",
+    "Words",
+    "dump_groups",
+    "dump_table",
+    "load_table",
+    "read_batches",
+]
 
 MAX_NAME_CHARACTERS = 400
-_GROUP_ROWS = 1 << 20
+GROUP_ROWS = 1 << 20
+"""Rows of a written row group, and the most that are decoded at a time where a table is read batch by batch."""
 _THRIFT_STRING = 1 << 20
 _THRIFT_ITEMS = 1 << 20
 _INT, _BOOL, _TEXT = "INT64", "BOOLEAN", "BYTE_ARRAY"
@@ -89,7 +101,7 @@ def dump_table(schema: TableSchema[T], table: T) -> bytes:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types, physical = _arrow_types(schema), _physical(schema)
+    types = _arrow_types(schema)
     rows = len(table)  # type: ignore[arg-type]
     arrays = []
     for name, wanted in types.items():
@@ -97,22 +109,66 @@ def dump_table(schema: TableSchema[T], table: T) -> bytes:
         if len(column) != rows:
             raise InputError(Issue(f"$.{name}", "row_count", "column of another length", str(rows), str(len(column))))
         arrays.append(_to_arrow(name, schema.columns[name], column, wanted))
-    arrow_schema = pa.schema([pa.field(name, wanted, nullable=False) for name, wanted in types.items()])
-    sink = pa.BufferOutputStream()
-    pq.write_table(
-        pa.table(arrays, schema=arrow_schema),
-        sink,
-        row_group_size=_GROUP_ROWS,
-        version="2.6",
-        data_page_version="1.0",
-        data_page_size=1 << 20,
-        compression="NONE",
-        use_dictionary=[name for name, kind in physical.items() if kind == _TEXT],
-        column_encoding={name: "DELTA_BINARY_PACKED" for name, kind in physical.items() if kind == _INT},
-        write_statistics=False,
-        store_schema=False,
-    )
+    made, sink = pa.table(arrays, schema=_arrow_schema(schema)), pa.BufferOutputStream()
+    pq.write_table(made, sink, row_group_size=GROUP_ROWS, **_writing(schema))
     return bytes(sink.getvalue())
+
+
+def dump_groups(schema: TableSchema[T], groups: Iterable[Sequence[Any]]) -> bytes:
+    """Return the Parquet file of a table given group by group; the bytes are those of :func:`dump_table`.
+
+    Args:
+        schema: of integer columns alone.
+        groups: numpy columns of up to ``GROUP_ROWS`` rows each, in the schema's order, at least one group.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow_schema, sink = _arrow_schema(schema), _Pieces()
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), arrow_schema, **_writing(schema)) as writer:
+        for columns in groups:
+            arrays = [pa.array(column, pa.int64()) for column in columns]
+            writer.write_table(pa.table(arrays, schema=arrow_schema), row_group_size=GROUP_ROWS)
+    return b"".join(sink.pieces)
+
+
+class _Pieces:
+    """A file that is kept in memory piece by piece, so that it does not move while it grows."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = []
+
+    def write(self, data: Any) -> int:
+        self.pieces.append(bytes(data))
+        return len(self.pieces[-1])
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def _arrow_schema(schema: TableSchema[T]) -> Any:
+    import pyarrow as pa
+
+    return pa.schema([pa.field(name, wanted, nullable=False) for name, wanted in _arrow_types(schema).items()])
+
+
+def _writing(schema: TableSchema[T]) -> dict[str, Any]:
+    physical = _physical(schema)
+    return {
+        "version": "2.6",
+        "data_page_version": "1.0",
+        "data_page_size": 1 << 20,
+        "compression": "NONE",
+        "use_dictionary": [name for name, kind in physical.items() if kind == _TEXT],
+        "column_encoding": {name: "DELTA_BINARY_PACKED" for name, kind in physical.items() if kind == _INT},
+        "write_statistics": False,
+        "store_schema": False,
+    }
 
 
 def _to_arrow(name: str, kind: Kind, column: Column, wanted: Any) -> Any:
@@ -151,11 +207,35 @@ def load_table(schema: TableSchema[T], data: bytes) -> T:
     _check_arrow_schema(_guarded(lambda: reader.schema_arrow), types)
     table = _guarded(lambda: reader.read(use_threads=False))
     _guarded(lambda: table.validate(full=True))
-    if table.num_rows != rows:
-        expected = f"{rows} rows"
-        raise InputError(Issue("$", "row_count", "rows are not those promised", expected, f"{table.num_rows} rows"))
+    _require_rows(rows, table.num_rows)
     columns = {name: _from_arrow(name, kind, table.column(name)) for name, kind in schema.columns.items()}
     return schema.cls(**columns)
+
+
+def read_batches(schema: TableSchema[T], data: bytes) -> Iterator[Any]:
+    """Yield the table in ``data`` as Arrow record batches of up to ``GROUP_ROWS`` rows, each checked, none with a null.
+
+    Raises:
+        InputError: as :func:`load_table`; the number of rows is only known to be right after the last batch.
+    """
+    rows = check_footer(data, _physical(schema), schema.max_rows)
+    reader = _guarded(lambda: _open(data, schema))
+    _check_arrow_schema(_guarded(lambda: reader.schema_arrow), _arrow_types(schema))
+    batches = _guarded(lambda: reader.iter_batches(batch_size=GROUP_ROWS, use_threads=False))
+    seen = 0
+    while (batch := _guarded(lambda: next(batches, None))) is not None:
+        _guarded(lambda checked=batch: checked.validate(full=True))  # type: ignore[misc]
+        for name in schema.columns:
+            _refuse_nulls(name, batch.column(name))
+        seen += batch.num_rows
+        yield batch
+    _require_rows(rows, seen)
+
+
+def _require_rows(promised: int, seen: int) -> None:
+    if seen != promised:
+        message = "rows are not those promised"
+        raise InputError(Issue("$", "row_count", message, f"{promised} rows", f"{seen} rows"))
 
 
 def _open(data: bytes, schema: TableSchema[T]) -> Any:
@@ -196,9 +276,8 @@ def _check_arrow_schema(schema: Any, types: dict[str, Any]) -> None:
 def _from_arrow(name: str, kind: Kind, column: Any) -> Column:
     import pyarrow as pa
 
-    # The decoded arrays are asked, not the footer's null_count, which anyone can write.
-    if any(chunk.null_count for chunk in column.chunks):
-        raise InputError(Issue(f"$.{name}", "null_value", "null in a column that has none", "a value in every row"))
+    for chunk in column.chunks:
+        _refuse_nulls(name, chunk)
     if pa.types.is_dictionary(column.type):
         return tuple(value for chunk in column.chunks for value in _texts(name, kind, chunk))
     values = array("q")
@@ -207,6 +286,12 @@ def _from_arrow(name: str, kind: Kind, column: Any) -> Column:
         if len(chunk):
             values.frombytes(memoryview(buffer)[8 * chunk.offset : 8 * (chunk.offset + len(chunk))])
     return values
+
+
+def _refuse_nulls(name: str, values: Any) -> None:
+    # The decoded arrays are asked, not the footer's null_count, which anyone can write.
+    if values.null_count:
+        raise InputError(Issue(f"$.{name}", "null_value", "null in a column that has none", "a value in every row"))
 
 
 def _texts(column: str, kind: Kind, chunk: Any) -> list[str]:

@@ -6,10 +6,10 @@ from moeplan.model.tables import (
     PREFLIGHT_STATES,
     PREFLIGHT_UNITS,
     REQUEST_OUTCOMES,
-    ChunkGapTable,
     PreflightTable,
     RequestTable,
 )
+from moeplan.wire.chunk_gaps import MAX_GAPS, dump_chunk_gaps, load_chunk_gaps
 from moeplan.wire.closed_table import FLAG, INTEGER, Names, TableSchema, Words, dump_table, load_table
 
 __all__ = [
@@ -25,7 +25,6 @@ __all__ = [
 ]
 
 MAX_REQUESTS = 10_000_000
-MAX_GAPS = 100_000_000
 MAX_PREFLIGHT_ROWS = 1_000_000
 
 REQUESTS = TableSchema(
@@ -44,7 +43,6 @@ REQUESTS = TableSchema(
     },
     MAX_REQUESTS,
 )
-CHUNK_GAPS = TableSchema(ChunkGapTable, {"request": INTEGER, "ordinal": INTEGER, "gap_ns": INTEGER}, MAX_GAPS)
 PREFLIGHT = TableSchema(
     PreflightTable,
     {
@@ -78,16 +76,6 @@ def load_requests(data: bytes) -> RequestTable:
         InputError: not one whole Parquet file, other columns or types, nulls, outcomes that are none, too many rows.
     """
     return load_table(REQUESTS, data)
-
-
-def dump_chunk_gaps(table: ChunkGapTable) -> bytes:
-    """Return the table as Parquet, three int64 columns; otherwise as :func:`dump_requests`."""
-    return dump_table(CHUNK_GAPS, table)
-
-
-def load_chunk_gaps(data: bytes) -> ChunkGapTable:
-    """Return the chunk-gap table in ``data``, or refuse it as :func:`load_requests` does."""
-    return load_table(CHUNK_GAPS, data)
 
 
 def dump_preflight(table: PreflightTable) -> bytes:

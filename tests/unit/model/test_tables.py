@@ -25,8 +25,8 @@ def _requests() -> RequestTable:
     )  # fmt: skip
 
 
-def _gaps() -> ChunkGapTable:
-    return ChunkGapTable(request=_ints(0, 0), ordinal=_ints(1, 2), gap_ns=_ints(25, 35))
+def _gaps(**changed: array[int]) -> ChunkGapTable:
+    return ChunkGapTable(**{"request": _ints(0, 0), "ordinal": _ints(1, 2), "gap_ns": _ints(25, 35), **changed})
 
 
 def _codes(requests: RequestTable, gaps: ChunkGapTable, duration: int = 100) -> list[tuple[str, str]]:
@@ -78,7 +78,7 @@ def test_a_request_column_that_does_not_hold(column: str, values: Any, code: str
     ],
 )
 def test_a_gap_column_that_does_not_hold(column: str, values: Any, code: str, path: str) -> None:
-    assert (code, path) in _codes(_requests(), attrs.evolve(_gaps(), **{column: values}))
+    assert (code, path) in _codes(_requests(), _gaps(**{column: values}))
 
 
 def test_gaps_of_a_request_that_is_not_there() -> None:
