@@ -39,7 +39,19 @@ LEVEL = {room: number for number, rooms in enumerate(LEVELS) for room in rooms}
 GROUND = {"errors": set(), "units": {"errors"}, "digest": set[str](), "version": set[str]()}
 """The ground floor is modules, not rooms: what each may import of the others."""
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "manager", "managers", "common", "misc", "base", "core"}
-HEAVY = {"sigstore", "pyarrow", "jsonschema", "requests", "pluggy", "numpy", "cryptography", "yaml", "scipy", "re2"}
+HEAVY = {
+    "sigstore",
+    "pyarrow",
+    "jsonschema",
+    "requests",
+    "pluggy",
+    "numpy",
+    "msgspec",
+    "cryptography",
+    "yaml",
+    "scipy",
+    "re2",
+}
 
 
 def _room(path: Path) -> str:
