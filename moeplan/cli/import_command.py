@@ -12,6 +12,7 @@ from moeplan.cli.deployment_options import add_runtime, add_serving, read_deploy
 
 if TYPE_CHECKING:
     from moeplan.importers.run import GivenFile, ImportedRun, RunInputs
+    from moeplan.importers.table import Importer
     from moeplan.model.deployment import Deployment
 
 EXAMPLE = (
@@ -27,10 +28,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     actions = add_actions(parser, "TOOL")
     for importer in IMPORTERS.values():
-        description = f"Import the output of '{importer.title}': each file is one trial of one run."
+        description = f"Import the output of '{importer.title}': its files hold the trials of one run."
         action = add_action(actions, importer.tool, importer.title, EXAMPLE, description)
         _add_files(action)
-        _add_stated(action)
+        _add_stated(action, importer)
 
 
 def add_called(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -42,7 +43,7 @@ def add_called(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
 
 
 def _add_files(action: argparse.ArgumentParser) -> None:
-    action.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, one a trial, in order")
+    action.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, in order of their trials")
     action.add_argument("--plan", required=True, metavar="FILE", help="plan, form 1.1.0")
     action.add_argument("--checkpoint", required=True, metavar="FILE", help="manifest of the checkpoint that served")
     add_runtime(action, required=True)
@@ -61,7 +62,7 @@ def _add_files(action: argparse.ArgumentParser) -> None:
     action.add_argument("--json", action="store_true", help='print {"records": […], "findings": […]}')
 
 
-def _add_stated(action: argparse.ArgumentParser) -> None:
+def _add_stated(action: argparse.ArgumentParser, importer: Importer) -> None:
     stated = action.add_argument_group("what the tool's file does not hold")
     stated.add_argument("--requested-input", required=True, type=int, metavar="N", help="prompt tokens asked for")
     stated.add_argument("--requested-output", required=True, type=int, metavar="N", help="output tokens asked for")
@@ -80,9 +81,22 @@ def _add_stated(action: argparse.ArgumentParser) -> None:
         action="store_true",
         help="fewer tokens than asked for are the model's own stops (the file cannot tell them from broken streams)",
     )
-    stated.add_argument(
-        "--utc-offset", required=True, metavar="±HH:MM", help="offset of the tool's local clock: --utc-offset=-07:00"
-    )
+    if not importer.shows_usage:
+        stated.add_argument(
+            "--continuous-usage",
+            action="store_true",
+            help="the tool asked for the server's counts with every chunk (continuous_usage_stats), and got them",
+        )
+    if importer.clock == "local":
+        stated.add_argument(
+            "--utc-offset",
+            required=True,
+            metavar="±HH:MM",
+            help="offset of the tool's local clock: --utc-offset=-07:00",
+        )
+    if importer.clock == "none":
+        stated.add_argument("--started", required=True, metavar="INSTANT", help="instant before the first request, UTC")
+        stated.add_argument("--ended", required=True, metavar="INSTANT", help="instant after the last request, UTC")
     stated.add_argument("--endpoint", metavar="TEXT", help="what was called (default: the tool's word)")
     stated.add_argument("--tool-version", metavar="TEXT", help="the tool's version, such as 0.32.0")
 
@@ -123,7 +137,7 @@ def _given(path: str, max_bytes: int) -> GivenFile:
 def _inputs(args: argparse.Namespace) -> RunInputs:
     from moeplan.cli.inputs import read_document
     from moeplan.importers.run import RunInputs
-    from moeplan.importers.trial import TrialInputs, parse_utc_offset
+    from moeplan.importers.trial import TrialInputs, parse_utc_offset, require_instant
     from moeplan.model.plan import Plan
     from moeplan.wire.documents import identify
 
@@ -133,12 +147,15 @@ def _inputs(args: argparse.Namespace) -> RunInputs:
         requested_input_tokens=args.requested_input,
         requested_output_tokens=args.requested_output,
         ignore_eos=args.ignore_eos,
-        utc_offset_seconds=parse_utc_offset(args.utc_offset),
+        utc_offset_seconds=parse_utc_offset(getattr(args, "utc_offset", "Z")),
         concurrency=args.concurrency,
         warmup_requests=args.warmup_requests,
         accept_early_stop=args.accept_early_stop,
         endpoint=args.endpoint,
         tool_version=args.tool_version,
+        started=require_instant("--started", getattr(args, "started", None)),
+        ended=require_instant("--ended", getattr(args, "ended", None)),
+        continuous_usage=getattr(args, "continuous_usage", False),
     )
     plan = identify(read_document(args.plan, Plan))
     return RunInputs(plan, _deployment(args), trial, args.commit_only)

@@ -267,6 +267,7 @@ def _record(
         duration_ns=trial.duration_ns,
         engine_counters=scrapes.counters if scrapes else None,
         claims=trial.claims,
+        schedule=trial.schedule,
     )
     record = EvidenceRecord(
         type=payload.type,

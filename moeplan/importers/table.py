@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import attrs
 
+from moeplan.importers import sglang_bench
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.importers.vllm_bench import IMPORTER_VERSION, import_vllm_bench
 
@@ -22,6 +23,8 @@ class Importer:
         title: the command whose output it reads.
         read: returns every trial in one file, in order, at least one.
         ending: the ending under which a copy of the tool's file is kept: json or jsonl.
+        clock: what the file's clock is: ``local`` time, ``epoch`` (UTC), or ``none``, so that it has to be stated.
+        shows_usage: whether the file shows if the server counted the tokens; else that has to be stated.
     """
 
     tool: str
@@ -29,6 +32,8 @@ class Importer:
     title: str
     read: Callable[[bytes, TrialInputs], tuple[ImportedTrial, ...]]
     ending: str = "json"
+    clock: str = "local"
+    shows_usage: bool = True
 
 
 def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
@@ -41,6 +46,15 @@ IMPORTERS = {
     for importer in (
         Importer(
             "vllm-bench", IMPORTER_VERSION, "vllm bench serve --save-result --save-detailed", _one(import_vllm_bench)
+        ),
+        Importer(
+            "sglang-bench",
+            sglang_bench.IMPORTER_VERSION,
+            "python -m sglang.bench_serving --output-details",
+            sglang_bench.import_sglang_bench,
+            "jsonl",
+            "none",
+            shows_usage=False,
         ),
     )
 }

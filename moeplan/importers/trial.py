@@ -10,8 +10,9 @@ from moeplan.errors import InputError, Issue, escape
 from moeplan.model.evidence import Claim, Interval
 from moeplan.model.finding import Finding
 from moeplan.model.tables import ChunkGapTable, RequestTable
+from moeplan.units import parse_instant
 
-__all__ = ["ImportedTrial", "TrialInputs", "parse_utc_offset"]
+__all__ = ["ImportedTrial", "TrialInputs", "parse_utc_offset", "require_instant", "stated_interval"]
 
 _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})", re.ASCII)
 _MOST_OFFSET_SECONDS = 14 * 3600
@@ -32,6 +33,12 @@ class TrialInputs:
             tells one from a broken stream.
         endpoint: what was called; None takes the tool's word.
         tool_version: the tool's version, where the file does not hold it.
+        started: instant before the first request, for files without a clock.
+        ended: instant after the last one, for files without a clock.
+        continuous_usage: the tool was told to ask for the server's counts with every chunk
+            (``stream_options.continuous_usage_stats``) and the server sent them, for files that do not show it.
+        model: the model name the tool asked for, where no file of the tool's holds it.
+        summaries: the tool's own summaries beside its raw file, as they lie.
     """
 
     requested_input_tokens: int
@@ -43,6 +50,11 @@ class TrialInputs:
     accept_early_stop: bool = False
     endpoint: str | None = None
     tool_version: str | None = None
+    started: str | None = None
+    ended: str | None = None
+    continuous_usage: bool = False
+    model: str | None = None
+    summaries: tuple[bytes, ...] = ()
 
 
 @attrs.frozen
@@ -58,6 +70,8 @@ class ImportedTrial:
         warmup_input_tokens: None where the warm-up is not stated.
         warmup_output_tokens: None where the warm-up is not stated or its length is unknown.
         tool_version: the version that the file itself names; None where it names none.
+        warmup_requests: where the file itself holds the warm-up; None takes the stated number.
+        schedule: how requests were sent, as ``ServingTrial.schedule``; None where it is not known.
         ttft_p95_claim: which of ``claims`` is the tool's own 95th percentile of TTFT in milliseconds.
     """
 
@@ -74,6 +88,35 @@ class ImportedTrial:
     findings: tuple[Finding, ...]
     tool_version: str | None = None
     ttft_p95_claim: str = "p95_ttft_ms"
+    schedule: str | None = None
+    warmup_requests: int | None = None
+
+
+def stated_interval(inputs: TrialInputs) -> Interval:
+    """Return the interval that was stated, for a file that holds no clock.
+
+    Raises:
+        InputError: it was not stated.
+    """
+    for option, value in (("--started", inputs.started), ("--ended", inputs.ended)):
+        if value is None:
+            message = "the tool's file holds no clock"
+            raise InputError(Issue(option, "not_stated", message, "an instant in UTC such as 2026-11-30T17:29:49Z"))
+    return Interval(str(inputs.started), str(inputs.ended))
+
+
+def require_instant(option: str, text: str | None) -> str | None:
+    """Return an option's instant as it was given.
+
+    Raises:
+        InputError: it is no instant in UTC.
+    """
+    try:
+        if text is not None:
+            parse_instant(text)
+    except InputError as error:
+        raise InputError(*(attrs.evolve(issue, path=option) for issue in error.issues)) from None
+    return text
 
 
 def parse_utc_offset(text: str) -> int:
