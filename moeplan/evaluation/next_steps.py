@@ -37,6 +37,7 @@ REASONS = {
     "no_engine_counters": "import with --metrics BEFORE AFTER…",
     "no_prompt_tokens": "the engine counted no prompt tokens in this trial; check which engine was scraped",
     "no_server_usage": "token counts must come from the server's usage; use a client that records it",
+    "no_start_times": "the tool records no start times; use a client that does, such as 'moeplan collect endpoint'",
     "no_trusted_runner": "have the record signed by a runner the policy names",
     "no_values": "the trial holds no values of this metric",
     "node_not_hashed": "name the serving nodes and hash the checkpoint on each before the engine starts",

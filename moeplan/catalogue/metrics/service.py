@@ -38,7 +38,7 @@ METRICS = (
         "requests",
         "Requests in flight at once while load was offered.",
         "greatest number of overlapping request intervals held for at least 90 % of the time from the first sending to "
-        "the last (to the last end where all were sent at once)",
+        "the last; none where all starts are equal, because a tool that records no start times left them so",
         PER_TRIAL,
         MOEPLAN,
     ),

@@ -210,6 +210,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
         "inconclusive",
     ),
     "no_server_usage": (lambda: trials_with(each_row(usage=0)), "sla.output_tokens_most", "inconclusive"),
+    "no_start_times": (lambda: trials_with(each_row(start_ns=0, end_ns=9)), "sla.concurrency", "inconclusive"),
     "no_trusted_runner": (lambda: stranger_signed("serving_trial"), "sla.ttft_p95", "inconclusive"),
     "no_values": (gapless, "sla.chunk_gap_p95", "inconclusive"),
     "node_not_hashed": (
