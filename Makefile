@@ -3,13 +3,19 @@ PYTHON ?= python3
 VENV ?= .venv
 override python := $(VENV)/bin/python
 
-.PHONY: demo test check format environment lock clean
+.PHONY: demo test e2e engine check format environment lock clean
 
 demo: environment  ## plan, import, sign, judge and audit the recorded trials
 	$(python) demo/run.py
 
 test: environment  ## run every test: make test [ARGS='-k name']
 	$(python) -m pytest $(ARGS)
+
+e2e: environment  ## everything against a real vLLM on this machine's CPUs: make e2e [OUT=DIR]; about ten minutes
+	$(python) -m e2e.run $(OUT)
+
+engine: environment  ## install the engine of 'make e2e' alone: 3.5 GB
+	$(python) -m e2e.install_engine
 
 check: environment  ## what .ci/run checks without running anything
 	$(python) -m ruff format --check
@@ -27,4 +33,4 @@ lock:  ## choose versions anew, hashes and all: make lock PYTHON=python3.11 [UPG
 	requirements/lock $(PYTHON) $(UPGRADE)
 
 clean:
-	rm -rf .venv .venv-lock build dist demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-lock .e2e build dist demo-out .mypy_cache .pytest_cache .ruff_cache .hypothesis

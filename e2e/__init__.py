@@ -1,0 +1,1 @@
+"""The whole path against a real engine on this machine's CPUs: ``make e2e``."""
