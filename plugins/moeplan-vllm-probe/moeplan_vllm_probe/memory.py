@@ -29,7 +29,7 @@ _MALLINFO = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblk
 class _Mallinfo(ctypes.Structure):
     """``struct mallinfo2``. Source: mallinfo(3)."""
 
-    _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO]  # noqa: RUF012
+    _fields_ = [(name, ctypes.c_size_t) for name in _MALLINFO]
 
 
 def memory_of(runner: Any, device: Any, probe_bytes: int) -> dict[str, Any]:
