@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for importer in IMPORTERS.values():
         description = f"Import the output of '{importer.title}': its files hold the trials of one run."
         action = add_action(actions, importer.tool, importer.title, EXAMPLE, description)
-        _add_files(action)
+        _add_files(action, importer)
         _add_stated(action, importer)
 
 
@@ -42,7 +42,7 @@ def add_called(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
     add_format(actions, words)
 
 
-def _add_files(action: argparse.ArgumentParser) -> None:
+def _add_files(action: argparse.ArgumentParser, importer: Importer) -> None:
     action.add_argument("files", nargs="+", metavar="FILE", help="the tool's files, in order of their trials")
     action.add_argument("--plan", required=True, metavar="FILE", help="plan, form 1.1.0")
     action.add_argument("--checkpoint", required=True, metavar="FILE", help="manifest of the checkpoint that served")
@@ -55,6 +55,9 @@ def _add_files(action: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="the engine's /metrics before the first trial, then after each trial",
     )
+    if importer.summary is not None:
+        help_text = f"the tool's own {importer.summary}: its figures are kept as claims and recomputed"
+        action.add_argument("--summary", nargs="+", default=[], metavar="FILE", help=help_text)
     action.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make; missing or empty")
     action.add_argument(
         "--commit-only", action="store_true", help="name the tool's files by digest, do not enclose them"
@@ -98,6 +101,8 @@ def _add_stated(action: argparse.ArgumentParser, importer: Importer) -> None:
         stated.add_argument("--started", required=True, metavar="INSTANT", help="instant before the first request, UTC")
         stated.add_argument("--ended", required=True, metavar="INSTANT", help="instant after the last request, UTC")
     stated.add_argument("--endpoint", metavar="TEXT", help="what was called (default: the tool's word)")
+    if importer.summary is not None:
+        stated.add_argument("--model", metavar="TEXT", help="the model name asked for (default: the summary's)")
     stated.add_argument("--tool-version", metavar="TEXT", help="the tool's version, such as 0.32.0")
 
 
@@ -137,6 +142,7 @@ def _given(path: str, max_bytes: int) -> GivenFile:
 def _inputs(args: argparse.Namespace) -> RunInputs:
     from moeplan.cli.inputs import read_document
     from moeplan.importers.run import RunInputs
+    from moeplan.importers.tool_json import MAX_TOOL_BYTES
     from moeplan.importers.trial import TrialInputs, parse_utc_offset, require_instant
     from moeplan.model.plan import Plan
     from moeplan.wire.documents import identify
@@ -156,9 +162,11 @@ def _inputs(args: argparse.Namespace) -> RunInputs:
         started=require_instant("--started", getattr(args, "started", None)),
         ended=require_instant("--ended", getattr(args, "ended", None)),
         continuous_usage=getattr(args, "continuous_usage", False),
+        model=getattr(args, "model", None),
     )
     plan = identify(read_document(args.plan, Plan))
-    return RunInputs(plan, _deployment(args), trial, args.commit_only)
+    summaries = tuple(_given(path, MAX_TOOL_BYTES) for path in getattr(args, "summary", ()))
+    return RunInputs(plan, _deployment(args), trial, args.commit_only, summaries)
 
 
 def _require_range(option: str, value: int | None, least: int) -> None:

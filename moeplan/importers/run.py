@@ -57,12 +57,14 @@ class RunInputs:
         deployment: what served.
         trial: what was stated of each trial.
         commit_only: name the tool's file and the scrapes by digest, without enclosing them.
+        summaries: the tool's own summaries: all of its one file, or one for each file.
     """
 
     plan: str
     deployment: Deployment
     trial: TrialInputs
     commit_only: bool = False
+    summaries: tuple[GivenFile, ...] = ()
 
 
 @attrs.frozen
@@ -118,7 +120,7 @@ def import_run(
     Raises:
         InputError: a file or scrape is malformed, given twice, or of a trial of another size; ``counter_reset``.
     """
-    read = _read(importer, tool_files, inputs.trial)
+    read = _read(importer, tool_files, inputs)
     _require_scrapes(len(read), metrics)
     run = run_name(tool_files)
     files: dict[str, bytes] = {}
@@ -130,7 +132,8 @@ def import_run(
         prefix = f"attachments/{run}/trial-{number}-"
         # The trials of one file share its one copy, which has the first one's number.
         tool_path = enclosed.setdefault(file.data, f"{prefix}tool-output.{importer.ending}")
-        attachments = _attachments(prefix, tool_path, trial, file, scrapes, inputs.commit_only, files)
+        summaries = _summaries_of(file, tool_files, inputs)
+        attachments = _attachments(prefix, tool_path, trial, (file, *summaries), scrapes, inputs.commit_only, files)
         with _naming(file):
             record = _record(importer, TrialRef(run, number), trial, scrapes, attachments, inputs)
         path = f"evidence/{run}-trial-{number}.json"
@@ -157,15 +160,29 @@ def _naming(file: GivenFile) -> Iterator[None]:
 
 
 def _read(
-    importer: Importer, tool_files: Sequence[GivenFile], stated: TrialInputs
+    importer: Importer, tool_files: Sequence[GivenFile], inputs: RunInputs
 ) -> list[tuple[GivenFile, ImportedTrial]]:
     """Return every trial with the file it is in, in order."""
     _require_files(tool_files)
     made = []
     for file in tool_files:
+        given = tuple(summary.data for summary in _summaries_of(file, tool_files, inputs))
         with _naming(file):
-            made += [(file, trial) for trial in importer.read(file.data, stated)]
+            read = importer.read(file.data, attrs.evolve(inputs.trial, summaries=given))
+        made += [(file, trial) for trial in read]
     return made
+
+
+def _summaries_of(file: GivenFile, tool_files: Sequence[GivenFile], inputs: RunInputs) -> tuple[GivenFile, ...]:
+    """Return the tool's own summaries of one file: all that were given where it is the only one, else its own."""
+    given = inputs.summaries
+    if not given or len(tool_files) == 1:
+        return given
+    if len(given) != len(tool_files):
+        expected, got = f"{len(tool_files)}: one for each file, in their order", f"{len(given)} files"
+        raise InputError(Issue("--summary", "summary_count", "wrong number of summaries", expected, got))
+    place = next(place for place, each in enumerate(tool_files) if each is file)
+    return (given[place],)
 
 
 def _require_files(tool_files: Sequence[GivenFile]) -> None:
@@ -215,7 +232,7 @@ def _attachments(
     prefix: str,
     tool_path: str,
     trial: ImportedTrial,
-    file: GivenFile,
+    given_files: tuple[GivenFile, ...],
     scrapes: _Scrapes | None,
     commit_only: bool,
     files: dict[str, bytes],
@@ -225,7 +242,10 @@ def _attachments(
         "requests": (f"{prefix}requests.parquet", "requests.parquet", dump_requests(trial.requests)),
         "chunk_gaps": (f"{prefix}chunk-gaps.parquet", "chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
     }
+    file, *summaries = given_files
     given = {"tool_output": (tool_path, file.name, file.data)}
+    for number, summary in enumerate(summaries, 1):
+        given[f"tool_summary {number}"] = (f"{prefix}tool-summary-{number}.json", summary.name, summary.data)
     if scrapes is not None:
         given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before.name, scrapes.before.data)
         given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after.name, scrapes.after.data)
@@ -235,7 +255,7 @@ def _attachments(
         if enclosed is not None:
             files[enclosed] = data
         media_type = _MEDIA_TYPES[path.rsplit(".", 1)[1]]
-        made.append(Attachment(role, enclosed, plain_name(name), media_type, len(data), digest_bytes(data)))
+        made.append(Attachment(role.split()[0], enclosed, plain_name(name), media_type, len(data), digest_bytes(data)))
     return tuple(made)
 
 
@@ -260,7 +280,7 @@ def _record(
         requested_output_tokens=stated.requested_output_tokens,
         declared_concurrency=trial.concurrency,
         ignore_eos=stated.ignore_eos,
-        warmup_requests=stated.warmup_requests,
+        warmup_requests=_warmup_requests(trial, stated),
         warmup_input_tokens=trial.warmup_input_tokens,
         warmup_output_tokens=trial.warmup_output_tokens,
         request_count=len(trial.requests),
@@ -283,6 +303,10 @@ def _record(
     if faults:
         raise InputError(*faults)
     return record
+
+
+def _warmup_requests(trial: ImportedTrial, stated: TrialInputs) -> int | None:
+    return stated.warmup_requests if trial.warmup_requests is None else trial.warmup_requests
 
 
 def _counter_findings(trial: ImportedTrial, record: EvidenceRecord) -> Iterator[Finding]:
@@ -329,7 +353,7 @@ def _manifest(run: str, records: Sequence[ImportedRecord], inputs: RunInputs) ->
         requested_input_tokens=stated.requested_input_tokens,
         requested_output_tokens=stated.requested_output_tokens,
         declared_concurrency=first.concurrency,
-        warmup_requests=stated.warmup_requests,
+        warmup_requests=_warmup_requests(first, stated),
         trials=tuple(
             RunTrial(
                 number,

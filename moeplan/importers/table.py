@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import attrs
 
-from moeplan.importers import sglang_bench
+from moeplan.importers import guidellm, sglang_bench
+from moeplan.importers.aiperf import AIPERF_IMPORTER_VERSION, import_aiperf
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.importers.vllm_bench import IMPORTER_VERSION, import_vllm_bench
 
@@ -24,6 +25,7 @@ class Importer:
         read: returns every trial in one file, in order, at least one.
         ending: the ending under which a copy of the tool's file is kept: json or jsonl.
         clock: what the file's clock is: ``local`` time, ``epoch`` (UTC), or ``none``, so that it has to be stated.
+        summary: the tool's own summary, where it writes one beside the raw file.
         shows_usage: whether the file shows if the server counted the tokens; else that has to be stated.
     """
 
@@ -34,6 +36,7 @@ class Importer:
     ending: str = "json"
     clock: str = "local"
     shows_usage: bool = True
+    summary: str | None = None
 
 
 def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
@@ -48,6 +51,14 @@ IMPORTERS = {
             "vllm-bench", IMPORTER_VERSION, "vllm bench serve --save-result --save-detailed", _one(import_vllm_bench)
         ),
         Importer(
+            "guidellm",
+            guidellm.IMPORTER_VERSION,
+            "guidellm run, with its JSON report",
+            guidellm.import_guidellm,
+            clock="epoch",
+            shows_usage=False,
+        ),
+        Importer(
             "sglang-bench",
             sglang_bench.IMPORTER_VERSION,
             "python -m sglang.bench_serving --output-details",
@@ -55,6 +66,15 @@ IMPORTERS = {
             "jsonl",
             "none",
             shows_usage=False,
+        ),
+        Importer(
+            "aiperf",
+            AIPERF_IMPORTER_VERSION,
+            "aiperf profile, its profile_export.jsonl",
+            import_aiperf,
+            "jsonl",
+            "epoch",
+            summary="profile_export_aiperf.json",
         ),
     )
 }
