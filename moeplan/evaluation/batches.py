@@ -8,13 +8,18 @@ therefore asks for it at the limit and at every looser one: tightening a limit n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby, pairwise
+from bisect import bisect_right
+from collections.abc import Sequence
 from math import lcm
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from moeplan.evaluation.samples import Group, Sample
 from moeplan.units import ceil_div
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["BATCHES", "STUDENT_T_MILLI", "Group", "batches_hold"]
 
@@ -24,14 +29,9 @@ STUDENT_T_MILLI = 1729
 
 _FACTOR = 100 * (BATCHES - 1)
 _T_SQUARED = STUDENT_T_MILLI**2
-
-
-@attrs.frozen
-class Group:
-    """The values of one request, in start order of the requests; ``lost`` counts values beyond every limit."""
-
-    values: Sequence[int]
-    lost: int = 0
+_FIRST_LIMITS, _MOST_LIMITS = 1 << 8, 1 << 16
+_LITTLE_ROOM = 1e-3
+_CERTAIN = 1.01
 
 
 @attrs.frozen
@@ -56,7 +56,7 @@ class _Shares:
         return self.room >= 0 and _FACTOR * self.room**2 >= _T_SQUARED * BATCHES * self.squares
 
 
-def batches_hold(groups: Sequence[Group], percent: int, limit: int) -> tuple[bool, int | None]:
+def batches_hold(groups: Sample | Sequence[Group], percent: int, limit: int) -> tuple[bool, int | None]:
     """Return whether the batch test holds, and the requests at which it would with the same shares (None: at none).
 
     Args:
@@ -64,40 +64,84 @@ def batches_hold(groups: Sequence[Group], percent: int, limit: int) -> tuple[boo
         percent: the quantile, 95 for p95.
         limit: largest accepted value.
     """
-    edges = [index * len(groups) // BATCHES for index in range(BATCHES + 1)]
-    batches = [groups[start:stop] for start, stop in pairwise(edges)]
-    totals = [sum(len(group.values) + group.lost for group in batch) for batch in batches]
+    sample = Sample.of(groups)
+    edges = [index * len(sample) // BATCHES for index in range(BATCHES + 1)]
+    totals = sample.totals(edges)
     if not all(totals):
         return False, None
-    needed = 0
-    for shares in _loosening(batches, totals, percent, limit):
-        if shares.hold_from_here_on():
+    batches = _Batches(sample.above(limit, edges), sample.lost_between(edges), totals, percent)
+    first = batches.shares(limit)
+    # Every looser limit has more room: where there is any here, there is some at all of them.
+    if not first.hold() and first.room <= 0:
+        return False, None
+    needed = 0 if first.hold_from_here_on() else _most_needed(batches, first, len(sample))
+    return needed == 0, needed or len(sample)
+
+
+def _most_needed(batches: _Batches, first: _Shares, requests: int) -> int:
+    """Return the most requests that any limit at which the test does not hold needs; 0 where it holds at all."""
+    needed = _needed(first, requests)
+    limits, start, size = batches.looser_limits(), 0, _FIRST_LIMITS
+    while start < len(limits):
+        block = limits[start : start + size]
+        for value, ratio in batches.doubtful(block):
+            # Ratios descend, and each is right to a hundredth: what follows cannot need more.
+            if ratio * requests * _CERTAIN + 1 < needed:
+                break
+            needed = max(needed, _needed(batches.shares(value), requests))
+        if batches.shares(int(block[-1])).hold_from_here_on():
             break
-        if shares.hold():
-            continue
-        if shares.room <= 0:
-            return False, None
-        needed = max(needed, ceil_div(len(groups) * shares.spread(), _FACTOR * shares.room**2))
-    return needed == 0, needed or len(groups)
+        start, size = start + size, min(2 * size, _MOST_LIMITS)
+    return needed
 
 
-def _loosening(
-    batches: Sequence[Sequence[Group]], totals: Sequence[int], percent: int, limit: int
-) -> Iterator[_Shares]:
-    """Yield the shares at ``limit``, then at each looser limit at which they differ."""
-    whole = lcm(*totals)
-    weights = [whole // total for total in totals]
-    above = [[value for group in batch for value in group.values if value > limit] for batch in batches]
-    lost = [sum(group.lost for group in batch) for batch in batches]
-    parts = [(len(values) + gone) * weight for values, gone, weight in zip(above, lost, weights, strict=True)]
-    total, squares = sum(parts), sum(part**2 for part in parts)
-    allowed = (100 - percent) * BATCHES * whole
-    yield _Shares(allowed - 100 * total, total, squares)
-    ranked = sorted((value, number) for number, values in enumerate(above) for value in values)
-    for _, rows in groupby(ranked, key=lambda row: row[0]):
-        for _, number in rows:
-            weight = weights[number]
-            total -= weight
-            squares -= weight * (2 * parts[number] - weight)
-            parts[number] -= weight
-        yield _Shares(allowed - 100 * total, total, squares)
+def _needed(shares: _Shares, requests: int) -> int:
+    return 0 if shares.hold() else ceil_div(requests * shares.spread(), _FACTOR * shares.room**2)
+
+
+@attrs.frozen(eq=False)
+class _Batches:
+    """The values above a limit, the lost values and the size of each of the 20 batches."""
+
+    above: list[NDArray[Any]]
+    lost: list[int]
+    totals: list[int]
+    percent: int
+
+    def shares(self, limit: int) -> _Shares:
+        """Return the exact shares above a limit that is not tighter than the first."""
+        whole = lcm(*self.totals)
+        parts = [
+            (len(values) - bisect_right(values, limit) + lost) * (whole // total)
+            for values, lost, total in zip(self.above, self.lost, self.totals, strict=True)
+        ]
+        total = sum(parts)
+        allowed = (100 - self.percent) * BATCHES * whole
+        return _Shares(allowed - 100 * total, total, sum(part**2 for part in parts))
+
+    def looser_limits(self) -> NDArray[Any]:
+        """Return every looser limit at which the shares differ, ascending: each value above the first."""
+        import numpy as np
+
+        return np.unique(np.concatenate(self.above))
+
+    def doubtful(self, limits: NDArray[Any]) -> list[tuple[int, float]]:
+        """Return the limits at which the inequality does not clearly hold, by descending ratio of its sides.
+
+        Reckoned in binary64 over shares of at most 1, with room at each: both sides are right to 0.00001, so what holds
+        by more than 0.01 holds, and from a room of 0.001 on the ratio is right to a hundredth; below it is infinite.
+        """
+        import numpy as np
+
+        total, squares = np.zeros(len(limits)), np.zeros(len(limits))
+        for values, lost, size in zip(self.above, self.lost, self.totals, strict=True):
+            share = (len(values) - np.searchsorted(values, limits, "right") + lost) / size
+            total += share
+            squares += share**2
+        room = (100 - self.percent) * BATCHES - 100 * total
+        left, right = _FACTOR * room**2, _T_SQUARED * (BATCHES * squares - total**2)
+        rows = np.flatnonzero((left < right + 0.01) | (room < _LITTLE_ROOM))
+        ratios = np.full(len(rows), np.inf)
+        np.divide(right[rows], left[rows], out=ratios, where=room[rows] >= _LITTLE_ROOM)
+        order = np.argsort(-ratios, kind="stable")
+        return list(zip(limits[rows[order]].tolist(), ratios[order].tolist(), strict=True))

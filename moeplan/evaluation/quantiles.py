@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from moeplan.catalogue.order_statistics import least_samples, nearest_rank, upper_bound_rank
-from moeplan.evaluation.batches import BATCHES, Group, batches_hold
+from moeplan.evaluation.batches import batches_hold
 from moeplan.evaluation.requests_needed import requests_for_bound
+from moeplan.evaluation.samples import Group, Sample
 
-__all__ = ["BATCHES", "Group", "QuantileResult", "judge_quantile", "upper_tail"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["QuantileResult", "judge_quantile", "upper_tail"]
 
 _SAMPLE_EVERY = 64
 
@@ -31,7 +34,7 @@ class QuantileResult:
     requests_needed: int | None
 
 
-def judge_quantile(groups: Sequence[Group], percent: int, limit: int) -> QuantileResult:
+def judge_quantile(groups: Sample | Sequence[Group], percent: int, limit: int) -> QuantileResult:
     """Judge one trial's values against a limit.
 
     Args:
@@ -43,44 +46,46 @@ def judge_quantile(groups: Sequence[Group], percent: int, limit: int) -> Quantil
         ``fail`` when the nearest-rank quantile is above the limit, ``pass`` when the bound and the batch test hold,
         else ``inconclusive`` with the requests that would settle it at the observed share.
     """
-    values = array("q", chain.from_iterable(group.values for group in groups))
-    count = len(values) + sum(group.lost for group in groups)
+    sample = Sample.of(groups)
+    values, requests = sample.values, len(sample)
+    count = len(values) + int(sample.lost.sum())
     if count == 0:
         return QuantileResult("inconclusive", None, None, 0, "no_values", None)
     point, rank = nearest_rank(count, percent), upper_bound_rank(count, percent)
     tail = upper_tail(values, point)
-    observed = tail[0] if tail else None
-    bound = tail[rank - point] if rank is not None and rank <= len(values) else None
+    observed = int(tail[0]) if len(tail) else None
+    bound = int(tail[rank - point]) if rank is not None and rank <= len(values) else None
     if observed is None or observed > limit:
         return QuantileResult("fail", observed, bound, count, "above_limit", None)
     above = count - len(values) + len(tail) - bisect_right(tail, limit)
-    share, values_a_request, least = Fraction(above, count), Fraction(count, len(groups)), least_samples(percent)
-    if rank is None or len(groups) < least:
+    share, values_a_request, least = Fraction(above, count), Fraction(count, requests), least_samples(percent)
+    if rank is None or requests < least:
         needed = requests_for_bound(share, percent, values_a_request, least)
         return QuantileResult("inconclusive", observed, bound, count, "too_few_samples", needed or least)
-    holds, for_batches = batches_hold(groups, percent, limit)
+    holds, for_batches = batches_hold(sample, percent, limit)
     if bound is not None and bound <= limit and holds:
         return QuantileResult("pass", observed, bound, count, None, None)
     reason = "bound_above_limit" if bound is None or bound > limit else "batches_vary"
     needed = (
         None
         if for_batches is None
-        else requests_for_bound(share, percent, values_a_request, max(for_batches, len(groups) + 1))
+        else requests_for_bound(share, percent, values_a_request, max(for_batches, requests + 1))
     )
     return QuantileResult("inconclusive", observed, bound, count, reason, needed)
 
 
-def upper_tail(values: Sequence[int], rank: int) -> list[int]:
+def upper_tail(values: NDArray[Any], rank: int) -> NDArray[Any]:
     """Return the values of ascending rank ``rank`` (from 1) and above, in order; sorts little more than those.
 
     A sorted sample gives a value that should lie just below; where it does not, everything is sorted.
     """
-    tail = list(values)
+    import numpy as np
+
+    tail = values
     if len(values) > _SAMPLE_EVERY**2:
-        sample = sorted(values[::_SAMPLE_EVERY])
+        sample = np.sort(values[::_SAMPLE_EVERY])
         floor = sample[max(0, rank * len(sample) // len(values) - _SAMPLE_EVERY)]
-        kept = [value for value in values if value >= floor]
+        kept = values[values >= floor]
         if len(values) - len(kept) < rank:
             tail = kept
-    tail.sort()
-    return tail[max(0, rank - 1 - (len(values) - len(tail))) :]
+    return np.sort(tail)[max(0, rank - 1 - (len(values) - len(tail))) :]

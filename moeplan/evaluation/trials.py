@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
-from moeplan.evaluation.batches import Group
+from moeplan.evaluation.samples import Sample
+from moeplan.model.columns import column_of, view
 from moeplan.model.evidence import ServingTrial
 from moeplan.model.tables import ChunkGapTable, RequestTable
 from moeplan.units import BASIS_POINTS, ceil_div
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = [
     "SUSTAINED_PERCENT",
     "TRIAL_COUNTS",
     "Count",
     "chunk_gap_groups",
+    "completed",
     "concurrency_peak",
     "concurrency_sustained",
     "counter_differences",
@@ -28,23 +33,34 @@ Count = tuple[int | None, str | None]
 """An observed integer, or None with the reason why there is none."""
 
 
-def ttft_groups(requests: RequestTable) -> list[Group]:
+def completed(requests: RequestTable) -> NDArray[Any]:
+    """Return for each row whether the request is complete."""
+    import numpy as np
+
+    return np.fromiter((outcome == "complete" for outcome in requests.outcome), bool, len(requests))
+
+
+def ttft_groups(requests: RequestTable) -> Sample:
     """Return each request's time to first token in ns; one that failed or was cut short is a lost value."""
-    return [
-        Group((ttft,)) if outcome == "complete" and chunks else Group((), lost=1)
-        for ttft, chunks, outcome in zip(requests.ttft_ns, requests.chunks, requests.outcome, strict=True)
-    ]
+    import numpy as np
+
+    seen = completed(requests) & (view(requests.chunks) > 0)
+    counts = seen.astype(np.int64)
+    return Sample(column_of(view(requests.ttft_ns)[seen]), np.cumsum(counts) - counts, counts, 1 - counts)
 
 
-def chunk_gap_groups(requests: RequestTable, gaps: ChunkGapTable) -> list[Group]:
-    """Return each request's chunk gaps in ns, in start order; one that failed adds a lost value to those seen."""
-    stops = [0]
-    for request in range(len(requests)):
-        stops.append(bisect_right(gaps.request, request, stops[-1]))
-    return [
-        Group(gaps.gap_ns[stops[request] : stops[request + 1]], lost=0 if outcome == "complete" else 1)
-        for request, outcome in zip(requests.request, requests.outcome, strict=True)
-    ]
+def chunk_gap_groups(requests: RequestTable, gaps: ChunkGapTable) -> Sample:
+    """Return each request's chunk gaps in ns, in start order; one that failed adds a lost value to those seen.
+
+    The tables are sound: :func:`moeplan.model.tables.table_faults` finds nothing.
+    """
+    import numpy as np
+
+    starts, counts = np.zeros(len(requests), np.int64), np.zeros(len(requests), np.int64)
+    asked, told, order = view(gaps.requests), view(gaps.counts), view(requests.request)
+    starts[asked], counts[asked] = np.cumsum(told) - told, told
+    lost = (~completed(requests)).astype(np.int64)
+    return Sample(gaps.gap_ns, starts[order], counts[order], lost)
 
 
 def concurrency_peak(requests: RequestTable) -> int:
@@ -73,19 +89,21 @@ def concurrency_sustained(requests: RequestTable) -> int:
 
 def _time_at_level(requests: RequestTable) -> dict[int, int]:
     """Return the nanoseconds spent at each number of requests in flight, within the offered-load window."""
-    events = sorted([(end, -1) for end in requests.end_ns] + [(start, 1) for start in requests.start_ns])
-    first, last = min(requests.start_ns, default=0), max(requests.start_ns, default=0)
-    stop = last if last > first else max(requests.end_ns, default=0)
-    levels: dict[int, int] = {}
-    level, before = 0, first
-    for time, step in events:
-        until = min(time, stop)
-        if until > before:
-            levels[level] = levels.get(level, 0) + until - before
-            before = until
-        level += step
-        levels.setdefault(level, 0)
-    return levels
+    import numpy as np
+
+    if not len(requests):
+        return {}
+    starts, ends = view(requests.start_ns), view(requests.end_ns)
+    first, last = int(starts.min()), int(starts.max())
+    stop = last if last > first else int(ends.max())
+    times = np.concatenate((ends, starts))
+    steps = np.repeat(np.array([-1, 1]), len(requests))
+    order = np.lexsort((steps, times))
+    after = np.cumsum(steps[order])
+    least = min(int(after.min()), 0)
+    spent, visited = np.zeros(int(after.max()) - least + 1, np.int64), np.unique(after)
+    np.add.at(spent, after - steps[order] - least, np.diff(np.minimum(times[order], stop), prepend=first))
+    return {level: int(spent[level - least]) for level in visited.tolist()}
 
 
 def failed_requests(requests: RequestTable, _payload: ServingTrial) -> Count:
@@ -94,13 +112,12 @@ def failed_requests(requests: RequestTable, _payload: ServingTrial) -> Count:
 
 
 def _complete(requests: RequestTable, column: str) -> tuple[list[int], str | None]:
-    rows = [row for row, outcome in enumerate(requests.outcome) if outcome == "complete"]
-    if not rows:
+    rows = completed(requests)
+    if not rows.any():
         return [], "no_complete_requests"
-    if not all(requests.usage[row] for row in rows):
+    if not view(requests.usage)[rows].all():
         return [], "no_server_usage"
-    values = getattr(requests, column)
-    return [values[row] for row in rows], None
+    return view(getattr(requests, column))[rows].tolist(), None
 
 
 def input_tokens_least(requests: RequestTable, _payload: ServingTrial) -> Count:

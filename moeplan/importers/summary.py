@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import attrs
 
 from moeplan.catalogue.order_statistics import nearest_rank
-from moeplan.evaluation.quantiles import Group
+from moeplan.evaluation.quantiles import upper_tail
+from moeplan.evaluation.samples import Sample
 from moeplan.evaluation.trials import chunk_gap_groups, concurrency_peak, ttft_groups
 from moeplan.importers.trial import ImportedTrial
 from moeplan.model.tables import REQUEST_OUTCOMES
@@ -57,9 +56,7 @@ def summarize(trial: ImportedTrial) -> TrialSummary:
     )
 
 
-def _p95(groups: Iterable[Group]) -> int | None:
-    groups = list(groups)
-    values = sorted(value for group in groups for value in group.values)
-    count = len(values) + sum(group.lost for group in groups)
-    rank = nearest_rank(count, 95)
-    return values[rank - 1] if rank <= len(values) else None
+def _p95(sample: Sample) -> int | None:
+    rank = nearest_rank(len(sample.values) + int(sample.lost.sum()), 95)
+    tail = upper_tail(sample.values, rank)
+    return int(tail[0]) if len(tail) else None
