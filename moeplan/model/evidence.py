@@ -376,8 +376,9 @@ class RunManifest:
     def faults(self) -> Iterator[Issue]:
         """Yield what no single field shows: trial numbers that are not 1, 2, 3 …, a plan of trials left open."""
         stated = (self.planned_requests, self.requested_input_tokens, self.requested_output_tokens)
-        if self.planned_trials and None in stated:
-            yield Issue("$.plannedRequests", "value_missing", "a run of trials states what it asks for", "integers")
+        if (None in stated) if self.planned_trials else any(value is not None for value in stated):
+            expected = "integers for a run of trials, null without"
+            yield Issue("$.plannedRequests", "value_missing", "what each trial asks for goes with trials", expected)
         numbers = [trial.number for trial in self.trials]
         if numbers != list(range(1, len(numbers) + 1)):
             yield Issue(

@@ -11,10 +11,27 @@ import attrs
 from hypothesis import strategies as st
 
 from moeplan.model.checkpoint import PATH_PATTERN, CheckpointIndex, CheckpointManifest, root_digest
-from moeplan.model.evidence import CheckpointDigest, EvidenceRecord, Interval, Preflight, RunManifest, ServingTrial
+from moeplan.model.evidence import (
+    RAW_TABLES,
+    TABLE_ROLES,
+    CheckpointDigest,
+    EvidenceRecord,
+    Interval,
+    Preflight,
+    RunManifest,
+    ServingTrial,
+)
 from moeplan.model.fields import SCHEMA
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
 from moeplan.model.manifest_set import ManifestSet
+from moeplan.model.observations import (
+    Environment,
+    ExpertCounts,
+    FailureTimeline,
+    LoadedBytes,
+    MemorySeries,
+    QualityResult,
+)
 from moeplan.model.plan import GATE_IDS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Provenance, Registry, Source
@@ -121,23 +138,48 @@ def _record(document: EvidenceRecord) -> EvidenceRecord:
     start, end = sorted((document.interval.start, document.interval.end))
     if start == end:
         start, end = "2026-01-01T00:00:00Z", "2026-01-01T00:00:01Z"
-    payload, deployment = document.payload, document.deployment
-    kept = [item for item in document.attachments if item.role not in ("requests", "chunk_gaps")]
-    if isinstance(payload, ServingTrial):
-        payload = attrs.evolve(payload, duration_ns=1 + payload.duration_ns % 10**9)
-        first = document.attachments[0] if document.attachments else None
-        kept += [_table(role, first) for role in ("requests", "chunk_gaps")]
-    elif isinstance(payload, CheckpointDigest):
+    payload, deployment = _payload(document.payload, end), document.deployment
+    first = document.attachments[0] if document.attachments else None
+    kept = [item for item in document.attachments if item.role not in TABLE_ROLES]
+    kept += [_table(role, first) for role in RAW_TABLES[payload.type]]
+    if isinstance(payload, CheckpointDigest):
         deployment = attrs.evolve(deployment, checkpoint_root=payload.root)
-    elif isinstance(payload, Preflight):
-        hosts = _unique(payload.hosts, lambda host: host.name)
-        payload = attrs.evolve(payload, hosts=tuple(attrs.evolve(host, generated=end) for host in hosts))
-        kept = [item for item in kept if item.role != "preflight"] + [_table("preflight", None)]
     engine = None if document.engine_start is None else min(document.engine_start, end)
+    if isinstance(payload, LoadedBytes | ExpertCounts):
+        engine = engine or start
     return EvidenceRecord(
         type=payload.type, plan=document.plan, deployment=deployment, collector=document.collector,
         interval=Interval(start, end), engine_start=engine, payload=payload, attachments=tuple(kept),
     )  # fmt: skip
+
+
+def _payload(payload: Any, end: str) -> Any:
+    """Return a payload whose own rules hold."""
+    if isinstance(payload, ServingTrial | FailureTimeline):
+        return attrs.evolve(payload, duration_ns=1 + payload.duration_ns % 10**9)
+    if isinstance(payload, Preflight):
+        hosts = _unique(payload.hosts, lambda host: host.name)
+        return attrs.evolve(payload, hosts=tuple(attrs.evolve(host, generated=end) for host in hosts))
+    if isinstance(payload, Environment):
+        facts = sorted(payload.facts, key=lambda fact: (fact.part, fact.name))
+        return attrs.evolve(payload, facts=_unique(tuple(facts), lambda fact: (fact.part, fact.name)))
+    if isinstance(payload, MemorySeries):
+        phases = tuple(
+            attrs.evolve(phase, start_ns=1000 * number, end_ns=1000 * number + 999)
+            for number, phase in enumerate(payload.phases)
+        )
+        devices = tuple(sorted(payload.devices, key=lambda device: device.id))
+        return attrs.evolve(payload, phases=phases, devices=_unique(devices, lambda device: device.id))
+    if isinstance(payload, ExpertCounts):
+        layers = tuple(
+            attrs.evolve(layer, number=number, top_k=min(layer.top_k, layer.experts))
+            for number, layer in enumerate(payload.layers)
+        )
+        return attrs.evolve(payload, layers=layers)
+    if isinstance(payload, QualityResult):
+        tasks = tuple(sorted(payload.tasks, key=lambda task: (task.task, task.metric)))
+        return attrs.evolve(payload, tasks=_unique(tasks, lambda task: (task.task, task.metric)))
+    return payload
 
 
 def _table(role: str, like: Any) -> Any:
@@ -147,9 +189,16 @@ def _table(role: str, like: Any) -> Any:
     return Attachment(role, f"attachments/{role}.parquet", role, "application/vnd.apache.parquet", size, digest)
 
 
+_ASKED = ("planned_requests", "requested_input_tokens", "requested_output_tokens")
+
+
 def _run(document: RunManifest) -> RunManifest:
     trials = tuple(attrs.evolve(trial, number=number + 1) for number, trial in enumerate(document.trials))
-    return attrs.evolve(document, trials=trials)
+    if not document.planned_trials:
+        none: dict[str, Any] = dict.fromkeys(_ASKED)
+        return attrs.evolve(document, trials=trials, **none)
+    asked: dict[str, Any] = {name: getattr(document, name) or 1 for name in _ASKED}
+    return attrs.evolve(document, trials=trials, **asked)
 
 
 def _policy(document: Policy) -> Policy:
@@ -178,7 +227,15 @@ def _plan(document: Plan) -> Plan:
     for number, gate in enumerate(document.validation_gates):
         criteria = tuple(attrs.evolve(c, id=f"c-{number}-{index}") for index, c in enumerate(gate.criteria))
         gates.append(attrs.evolve(gate, id=GATE_IDS[number], order=number + 1, criteria=criteria))
-    return attrs.evolve(document, validation_gates=tuple(gates))
+    quality = tuple(
+        attrs.evolve(item, correct=min(item.correct, item.documents))
+        for item in _unique(
+            tuple(sorted(document.objectives.quality, key=lambda item: (item.task, item.metric))),
+            lambda item: (item.task, item.metric),
+        )
+    )
+    objectives = attrs.evolve(document.objectives, quality=quality)
+    return attrs.evolve(document, validation_gates=tuple(gates), objectives=objectives)
 
 
 def _registry(document: Registry) -> Registry:
