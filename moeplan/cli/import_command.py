@@ -115,18 +115,20 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.bundle.staging import staged_directory, write_member
     from moeplan.cli.output import note
     from moeplan.errors import escape
+    from moeplan.importers.given import StoredFile, chunks_of
     from moeplan.importers.prometheus import MAX_METRICS_BYTES
     from moeplan.importers.run import import_run
     from moeplan.importers.table import IMPORTERS
-    from moeplan.importers.tool_json import MAX_TOOL_BYTES
+    from moeplan.importers.tool_json import MAX_STREAMED_BYTES, MAX_TOOL_BYTES
 
-    inputs = _inputs(args)
-    tool_files = [_given(path, MAX_TOOL_BYTES) for path in args.files]
+    inputs, importer = _inputs(args), IMPORTERS[args.action]
+    most = MAX_STREAMED_BYTES if importer.streams else MAX_TOOL_BYTES
+    tool_files = [StoredFile(path, most) for path in args.files]
     metrics = [_given(path, MAX_METRICS_BYTES) for path in args.metrics]
-    made = import_run(IMPORTERS[args.action], tool_files, metrics, inputs)
+    made = import_run(importer, tool_files, metrics, inputs)
     with staged_directory(args.output) as root:
-        for path, data in made.files.items():
-            write_member(root, path, (data,))
+        for path, content in made.files.items():
+            write_member(root, path, chunks_of(content))
     _show(made, args.json)
     note(f"wrote {escape(args.output, 400)}")
     return 1 if any(finding.severity == "error" for finding in made.findings) else 0

@@ -11,7 +11,8 @@ import attrs
 
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, escape
-from moeplan.importers.run import GivenFile, plain_name
+from moeplan.importers.given import GivenFile
+from moeplan.importers.run import plain_name
 from moeplan.model.deployment import Deployment
 from moeplan.model.evidence import Attachment, Claim, Collector, EvidenceRecord, Interval, Preflight, PreflightHost
 from moeplan.model.preflight import Imported, ImportedHost, ImportedRow

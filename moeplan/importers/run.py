@@ -11,6 +11,7 @@ import attrs
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, escape
 from moeplan.evaluation.trials import counter_differences
+from moeplan.importers.given import GivenFile
 from moeplan.importers.prometheus import counters_between, read_snapshot
 from moeplan.importers.table import Importer
 from moeplan.importers.trial import ImportedTrial, TrialInputs
@@ -38,14 +39,6 @@ _MEDIA_TYPES = {
     "parquet": "application/vnd.apache.parquet",
     "prom": "text/plain",
 }
-
-
-@attrs.frozen
-class GivenFile:
-    """A file as it was given: its name, for people, and its bytes."""
-
-    name: str
-    data: bytes
 
 
 @attrs.frozen
@@ -85,7 +78,7 @@ class ImportedRun:
     manifest_path: str
     manifest: RunManifest
     records: tuple[ImportedRecord, ...]
-    files: Mapping[str, bytes]
+    files: Mapping[str, bytes | GivenFile]
     findings: tuple[Finding, ...]
 
 
@@ -102,7 +95,7 @@ class _Scrapes:
 
 def run_name(tool_files: Sequence[GivenFile]) -> str:
     """Return ``run-`` and 12 hex digits of the SHA-256 over the files' digests in order, one a line."""
-    lines = "".join(digest_bytes(file.data) + "\n" for file in tool_files)
+    lines = "".join(file.digest + "\n" for file in tool_files)
     return "run-" + hashlib.sha256(lines.encode()).hexdigest()[:12]
 
 
@@ -123,23 +116,23 @@ def import_run(
     read = _read(importer, tool_files, inputs)
     _require_scrapes(len(read), metrics)
     run = run_name(tool_files)
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes | GivenFile] = {}
     findings: list[Finding] = []
     records: list[ImportedRecord] = []
-    enclosed: dict[bytes, str] = {}
+    enclosed: dict[str, str] = {}
     for number, (file, trial) in enumerate(read, 1):
         scrapes = _scrapes(metrics[number - 1], metrics[number], trial.model) if metrics else None
         prefix = f"attachments/{run}/trial-{number}-"
         # The trials of one file share its one copy, which has the first one's number.
-        tool_path = enclosed.setdefault(file.data, f"{prefix}tool-output.{importer.ending}")
+        tool_path = enclosed.setdefault(file.digest, f"{prefix}tool-output.{importer.ending}")
         summaries = _summaries_of(file, tool_files, inputs)
         attachments = _attachments(prefix, tool_path, trial, (file, *summaries), scrapes, inputs.commit_only, files)
         with _naming(file):
             record = _record(importer, TrialRef(run, number), trial, scrapes, attachments, inputs)
         path = f"evidence/{run}-trial-{number}.json"
-        files[path] = dump_document(record)
+        files[path] = document = dump_document(record)
         counters = scrapes.counters if scrapes else None
-        records.append(ImportedRecord(path, digest_bytes(files[path]), record, trial, counters))
+        records.append(ImportedRecord(path, digest_bytes(document), record, trial, counters))
         remarks = (*trial.findings, *_counter_findings(trial, record), *_model_findings(trial, scrapes))
         findings += [_placed(finding, number) for finding in remarks]
     _require_alike([file for file, _ in read], records)
@@ -167,8 +160,9 @@ def _read(
     made = []
     for file in tool_files:
         given = tuple(summary.data for summary in _summaries_of(file, tool_files, inputs))
-        with _naming(file):
-            read = importer.read(file.data, attrs.evolve(inputs.trial, summaries=given))
+        stated = attrs.evolve(inputs.trial, summaries=given)
+        with _naming(file), file.opened() as stream:
+            read = importer.read(stream if importer.streams else stream.read(), stated)
         made += [(file, trial) for trial in read]
     return made
 
@@ -188,12 +182,12 @@ def _summaries_of(file: GivenFile, tool_files: Sequence[GivenFile], inputs: RunI
 def _require_files(tool_files: Sequence[GivenFile]) -> None:
     if not tool_files:
         raise InputError(Issue("FILE", "no_trial", "no file given", "one file a trial"))
-    seen: dict[bytes, str] = {}
+    seen: dict[str, str] = {}
     for file in tool_files:
-        if file.data in seen:
-            message = f"the same file as {escape(seen[file.data])}"
+        if file.digest in seen:
+            message = f"the same file as {escape(seen[file.digest])}"
             raise InputError(Issue("$", "duplicate_trial", message, "each trial once"), source=escape(file.name))
-        seen[file.data] = file.name
+        seen[file.digest] = file.name
 
 
 def _require_scrapes(trials: int, metrics: Sequence[GivenFile]) -> None:
@@ -235,27 +229,30 @@ def _attachments(
     given_files: tuple[GivenFile, ...],
     scrapes: _Scrapes | None,
     commit_only: bool,
-    files: dict[str, bytes],
+    files: dict[str, bytes | GivenFile],
 ) -> tuple[Attachment, ...]:
     """Return the trial's attachments, and put those that are enclosed into ``files``."""
     tables = {
-        "requests": (f"{prefix}requests.parquet", "requests.parquet", dump_requests(trial.requests)),
-        "chunk_gaps": (f"{prefix}chunk-gaps.parquet", "chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
+        "requests": (f"{prefix}requests.parquet", GivenFile("requests.parquet", dump_requests(trial.requests))),
+        "chunk_gaps": (
+            f"{prefix}chunk-gaps.parquet",
+            GivenFile("chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
+        ),
     }
     file, *summaries = given_files
-    given = {"tool_output": (tool_path, file.name, file.data)}
+    given = {"tool_output": (tool_path, file)}
     for number, summary in enumerate(summaries, 1):
-        given[f"tool_summary {number}"] = (f"{prefix}tool-summary-{number}.json", summary.name, summary.data)
+        given[f"tool_summary {number}"] = (f"{prefix}tool-summary-{number}.json", summary)
     if scrapes is not None:
-        given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before.name, scrapes.before.data)
-        given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after.name, scrapes.after.data)
+        given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before)
+        given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after)
     made = []
-    for role, (path, name, data) in (tables | given).items():
+    for role, (path, file) in (tables | given).items():
         enclosed = None if commit_only and role in given else path
         if enclosed is not None:
-            files[enclosed] = data
+            files[enclosed] = file.content()
         media_type = _MEDIA_TYPES[path.rsplit(".", 1)[1]]
-        made.append(Attachment(role.split()[0], enclosed, plain_name(name), media_type, len(data), digest_bytes(data)))
+        made.append(Attachment(role.split()[0], enclosed, plain_name(file.name), media_type, file.size, file.digest))
     return tuple(made)
 
 

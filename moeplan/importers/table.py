@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import attrs
 
@@ -22,21 +23,23 @@ class Importer:
         tool: its name, and the collector's in the records.
         version: changes when the same file and inputs give another record.
         title: the command whose output it reads.
-        read: returns every trial in one file, in order, at least one.
+        read: returns every trial in one file, in order, at least one; takes its bytes, or the open file if it streams.
         ending: the ending under which a copy of the tool's file is kept: json or jsonl.
         clock: what the file's clock is: ``local`` time, ``epoch`` (UTC), or ``none``, so that it has to be stated.
         summary: the tool's own summary, where it writes one beside the raw file.
+        streams: whether it reads the file piece by piece, so that it may be larger than memory.
         shows_usage: whether the file shows if the server counted the tokens; else that has to be stated.
     """
 
     tool: str
     version: str
     title: str
-    read: Callable[[bytes, TrialInputs], tuple[ImportedTrial, ...]]
+    read: Callable[[Any, TrialInputs], tuple[ImportedTrial, ...]]
     ending: str = "json"
     clock: str = "local"
     shows_usage: bool = True
     summary: str | None = None
+    streams: bool = False
 
 
 def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
@@ -75,6 +78,7 @@ IMPORTERS = {
             "jsonl",
             "epoch",
             summary="profile_export_aiperf.json",
+            streams=True,
         ),
     )
 }

@@ -14,10 +14,12 @@ from moeplan.errors import InputError, Issue, escape
 from moeplan.units import MAX_SAFE_INTEGER
 from moeplan.wire.strict_json import child
 
-__all__ = ["MAX_TOOL_BYTES", "parse_tool_json"]
+__all__ = ["MAX_STREAMED_BYTES", "MAX_TOOL_BYTES", "parse_tool_json"]
 
 MAX_TOOL_BYTES = 512 << 20
 """Cap on a tool's file in bytes: about 300,000 requests of a thousand chunks."""
+MAX_STREAMED_BYTES = 8**11 - 1
+"""Cap on a tool's file that is read piece by piece: the largest file of an evidence bundle."""
 _MAX_DEPTH = 32
 _MAX_TOKEN = 64
 _MAX_EXPONENT = 400
