@@ -60,16 +60,20 @@ def weighted_percentile(values: Iterable[tuple[Fraction, int]], share: Fraction)
     return (Fraction(0),)
 
 
-def mismatches(claims: Sequence[Claim], figure: Callable[[str], Figure]) -> Iterator[Finding]:
+def mismatches(
+    claims: Sequence[Claim], figure: Callable[[str], Figure], *, thousandths: tuple[str, ...] = ()
+) -> Iterator[Finding]:
     """Yield an error for each claim that differs from its recomputation by more than a millionth.
 
     Args:
         claims: what the tool reports.
         figure: its own figure by name, in its own unit.
+        thousandths: how names begin whose unit is a thousand times that of the others: seconds among milliseconds.
     """
     for claim in claims:
         allowed, told = figure(claim.name), Fraction(Decimal(claim.value))
-        if allowed is None or any(_close(value, told) for value in allowed):
+        scale = 1000 if claim.name.startswith(thousandths) else 1
+        if allowed is None or any(_close(value * scale, told * scale) for value in allowed):
             continue
         message = f"the tool reports {claim.value}, its own definition over the raw data gives {float(allowed[0]):.9g}"
         yield Finding("claim_mismatch", "error", message, claim.name)
