@@ -16,6 +16,7 @@ __all__ = [
     "MAX_GAPS",
     "MAX_PREFLIGHT_ROWS",
     "MAX_REQUESTS",
+    "REQUESTS",
     "dump_chunk_gaps",
     "dump_preflight",
     "dump_requests",
