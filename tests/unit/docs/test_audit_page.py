@@ -20,6 +20,7 @@ _SOURCES = (
     "bundle/directory.py",
     "bundle/inventory.py",
     "bundle/ustar.py",
+    "model/series.py",
     "model/tables.py",
     "signing/sigstore_bundle.py",
     "signing/statement.py",
