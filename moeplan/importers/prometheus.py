@@ -1,12 +1,11 @@
 """An engine's ``/metrics`` page: the few counters that a serving trial is compared with, and nothing else.
 
-Source: Prometheus text exposition format 0.0.4; metric names of vLLM 0.32 ``/metrics``.
+Source: metric names of vLLM 0.32 ``/metrics``.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 import attrs
@@ -14,10 +13,9 @@ import attrs
 from moeplan.errors import InputError, Issue, escape
 from moeplan.model.evidence import EngineCounters
 from moeplan.units import MAX_SAFE_INTEGER
+from moeplan.wire.prometheus_text import MAX_METRICS_BYTES, NUMBER, Sample, parse_exposition
 
-__all__ = ["MAX_METRICS_BYTES", "EngineSnapshot", "Sample", "counters_between", "parse_exposition", "read_snapshot"]
-
-MAX_METRICS_BYTES = 64 << 20
+__all__ = ["MAX_METRICS_BYTES", "EngineSnapshot", "counters_between", "read_snapshot"]
 
 REQUESTS = "vllm:request_success_total"
 PROMPT = "vllm:prompt_tokens_total"
@@ -27,28 +25,6 @@ CACHED = ("vllm:prompt_tokens_cached_total", "vllm:prefix_cache_hits_total")
 START = "process_start_time_seconds"
 NOT_SERVED = ("abort", "error")
 """Values of ``finished_reason`` that are no success, although the metric's name says so."""
-
-_NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*+"
-_LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*+[ \t]*+=[ \t]*+"(?:[^"\\\n]|\\.)*+"[ \t]*+'
-_LABELS = rf"\{{[ \t]*+((?:{_LABEL}(?:,[ \t]*+|(?=\}})))*+)\}}"
-# Possessive throughout: a hostile line costs no more than its length.
-_SAMPLE = re.compile(
-    rf"[ \t]*+({_NAME})(?:[ \t]*+{_LABELS}[ \t]*+|[ \t]++)(\S++)(?:[ \t]++(-?\d++))?[ \t]*+",
-    re.ASCII,
-)
-_PAIR = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)[ \t]*=[ \t]*"((?:[^"\\\n]|\\.)*)"', re.ASCII)
-_ESCAPES = {"\\\\": "\\", '\\"': '"', "\\n": "\n"}
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?|[+-]?Inf|NaN", re.ASCII)
-
-
-@attrs.frozen
-class Sample:
-    """One line: its number, name, labels and the text of its value."""
-
-    line: int
-    name: str
-    labels: Mapping[str, str]
-    value: str
 
 
 @attrs.frozen
@@ -71,50 +47,6 @@ class EngineSnapshot:
     start_text: str | None
     model: str = ""
     cached_from: str | None = None
-
-
-def parse_exposition(data: bytes, *, max_bytes: int = MAX_METRICS_BYTES) -> tuple[Sample, ...]:
-    """Return every sample of one scrape in the text format, in order.
-
-    Raises:
-        InputError: too large, not UTF-8, a line that is no sample, or one series given twice (several scrapes joined).
-    """
-    if len(data) > max_bytes:
-        raise InputError(
-            Issue("$", "too_large", "metrics too large", f"at most {max_bytes} bytes", f"{len(data)} bytes")
-        )
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(Issue("$", "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")) from None
-    seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
-    made = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        sample = _sample(number, line.rstrip("\r"))
-        key = (sample.name, frozenset(sample.labels.items()))
-        if key in seen:
-            step = "give one scrape a file"
-            raise InputError(
-                Issue(f"line {number}", "duplicate_series", "series given twice", "one scrape", sample.name, step)
-            )
-        seen.add(key)
-        made.append(sample)
-    return tuple(made)
-
-
-def _sample(number: int, line: str) -> Sample:
-    match = _SAMPLE.fullmatch(line)
-    if match is None or not _NUMBER.fullmatch(match[3]):
-        got = escape(line, 60)
-        raise InputError(Issue(f"line {number}", "invalid_metrics", "not a sample", 'name{label="…"} value', got))
-    labels: dict[str, str] = {}
-    for name, value in _PAIR.findall(match[2] or ""):
-        if name in labels:
-            raise InputError(Issue(f"line {number}", "invalid_metrics", "label given twice", "each label once", name))
-        labels[name] = re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), value)
-    return Sample(number, match[1], labels, match[3])
 
 
 def read_snapshot(data: bytes, model: str | None = None) -> EngineSnapshot:
@@ -180,7 +112,7 @@ def _whole(sample: Sample) -> int:
 
 
 def _seconds(text: str) -> int:
-    value = Decimal(text) if _NUMBER.fullmatch(text) else Decimal("NaN")
+    value = Decimal(text) if NUMBER.fullmatch(text) else Decimal("NaN")
     if not value.is_finite() or not 0 <= value < 2**33:
         raise InputError(Issue(START, "invalid_instant", "not an instant", "seconds since the epoch", escape(text, 40)))
     return int(value)

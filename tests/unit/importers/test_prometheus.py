@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from moeplan.errors import InputError
-from moeplan.importers.prometheus import CACHED, counters_between, parse_exposition, read_snapshot
+from moeplan.importers.prometheus import CACHED, counters_between, read_snapshot
 from moeplan.model.evidence import EngineCounters
+from moeplan.wire.prometheus_text import parse_exposition
 
 TRIALS = Path(__file__).resolve().parents[3].parent / "shared" / "samples" / "made" / "trials"
 

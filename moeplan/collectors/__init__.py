@@ -1,0 +1,1 @@
+"""Observing a live system: what these modules see becomes evidence records."""
