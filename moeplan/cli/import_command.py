@@ -90,6 +90,13 @@ def _add_stated(action: argparse.ArgumentParser, importer: Importer) -> None:
             action="store_true",
             help="the tool asked for the server's counts with every chunk (continuous_usage_stats), and got them",
         )
+    if importer.stages:
+        stated.add_argument(
+            "--output-varies",
+            action="store_true",
+            help="lengths asked for were drawn at random: with --ignore-eos the server's count is taken for each",
+        )
+        stated.add_argument("--stage", type=int, metavar="N", help="the only stage to take, from 0 (default: all)")
     if importer.clock == "local":
         stated.add_argument(
             "--utc-offset",
@@ -165,6 +172,8 @@ def _inputs(args: argparse.Namespace) -> RunInputs:
         ended=require_instant("--ended", getattr(args, "ended", None)),
         continuous_usage=getattr(args, "continuous_usage", False),
         model=getattr(args, "model", None),
+        output_varies=getattr(args, "output_varies", False),
+        stage=getattr(args, "stage", None),
     )
     plan = identify(read_document(args.plan, Plan))
     summaries = tuple(_given(path, MAX_TOOL_BYTES) for path in getattr(args, "summary", ()))

@@ -9,6 +9,7 @@ import attrs
 
 from moeplan.importers import guidellm, sglang_bench
 from moeplan.importers.aiperf import AIPERF_IMPORTER_VERSION, import_aiperf
+from moeplan.importers.inference_perf import INFERENCE_PERF_IMPORTER_VERSION, import_inference_perf
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.importers.vllm_bench import IMPORTER_VERSION, import_vllm_bench
 
@@ -27,6 +28,7 @@ class Importer:
         ending: the ending under which a copy of the tool's file is kept: json or jsonl.
         clock: what the file's clock is: ``local`` time, ``epoch`` (UTC), or ``none``, so that it has to be stated.
         summary: the tool's own summary, where it writes one beside the raw file.
+        stages: whether a file may hold several loads, each with its own summary, and lengths drawn at random.
         streams: whether it reads the file piece by piece, so that it may be larger than memory.
         shows_usage: whether the file shows if the server counted the tokens; else that has to be stated.
     """
@@ -40,6 +42,7 @@ class Importer:
     shows_usage: bool = True
     summary: str | None = None
     streams: bool = False
+    stages: bool = False
 
 
 def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
@@ -79,6 +82,15 @@ IMPORTERS = {
             "epoch",
             summary="profile_export_aiperf.json",
             streams=True,
+        ),
+        Importer(
+            "inference-perf",
+            INFERENCE_PERF_IMPORTER_VERSION,
+            "inference-perf, its per_request_lifecycle_metrics.json",
+            import_inference_perf,
+            clock="none",
+            summary="summary_lifecycle_metrics.json, or every stage_N_lifecycle_metrics.json",
+            stages=True,
         ),
     )
 }

@@ -39,6 +39,9 @@ class TrialInputs:
             (``stream_options.continuous_usage_stats``) and the server sent them, for files that do not show it.
         model: the model name the tool asked for, where no file of the tool's holds it.
         summaries: the tool's own summaries beside its raw file, as they lie.
+        output_varies: each request asked for a number of tokens of its own, for files that do not hold it; with
+            ``ignore_eos`` the server's count at a stream's end is then taken as that number.
+        stage: the only stage to take, from 0, of a file that holds several; None takes all.
     """
 
     requested_input_tokens: int
@@ -55,6 +58,8 @@ class TrialInputs:
     continuous_usage: bool = False
     model: str | None = None
     summaries: tuple[bytes, ...] = ()
+    output_varies: bool = False
+    stage: int | None = None
 
 
 @attrs.frozen
