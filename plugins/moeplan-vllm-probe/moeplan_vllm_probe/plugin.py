@@ -10,6 +10,7 @@ from moeplan_vllm_probe.faults import LOGGER
 from moeplan_vllm_probe.hashing import patch_iterators
 from moeplan_vllm_probe.hooks import missing, require
 from moeplan_vllm_probe.session import Session
+from moeplan_vllm_probe.starts import mark_engine_start
 from moeplan_vllm_probe.switches import Switches, read_switches
 
 __all__ = ["register"]
@@ -28,6 +29,7 @@ def register() -> None:
     switches = read_switches()
     if not switches.any or _REGISTERED:
         return
+    mark_engine_start()
     _REGISTERED.append(_install(switches))
     LOGGER.info("moeplan probe: %s", ", ".join(name for name in ("hash", "count", "memory") if getattr(switches, name)))
 

@@ -15,8 +15,9 @@ from typing import Any
 
 from moeplan_vllm_probe import VERSION
 from moeplan_vllm_probe.faults import ProbeFault
+from moeplan_vllm_probe.starts import engine_start, process_start_ns
 
-__all__ = ["FORMAT", "FORMAT_VERSION", "Record", "process_start_ns"]
+__all__ = ["FORMAT", "FORMAT_VERSION", "Record"]
 
 FORMAT = "moeplan-probe-record"
 FORMAT_VERSION = 1
@@ -44,6 +45,7 @@ class Record:
             "probe": {"name": "moeplan-vllm-probe", "version": VERSION},
             "origin": {"wallNs": str(wall), "monotonicNs": str(self._origin)},
             "process": {"pid": os.getpid(), "parentPid": os.getppid(), "startedWallNs": _text(process_start_ns())},
+            "engineProcess": engine_start(),
         }
         try:
             directory.mkdir(parents=True, exist_ok=True)
@@ -75,20 +77,6 @@ class Record:
     def since_origin(self, monotonic_ns: int) -> int:
         """Return an instant of the monotonic clock as the record's lines have it, in nanoseconds."""
         return monotonic_ns - self._origin
-
-
-def process_start_ns() -> int | None:
-    """Return when this process was started, wall clock, in nanoseconds; None where ``/proc`` does not say.
-
-    Exact to one clock tick, commonly 10 ms. Source: proc_pid_stat(5), field 22; proc_stat(5), ``btime``.
-    """
-    try:
-        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
-        rows = Path("/proc/stat").read_text().splitlines()
-        booted = next(int(row.split()[1]) for row in rows if row.startswith("btime "))
-    except (OSError, ValueError, IndexError, StopIteration):
-        return None
-    return booted * 1_000_000_000 + ticks * 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 def _text(value: int | None) -> str | None:

@@ -85,6 +85,15 @@ def test_warm_up_is_seen_and_not_served(served: Engine) -> None:
     assert not [line for line in written if line["type"] == "fault"]
 
 
+def test_the_engine_start_is_that_of_its_metrics(served: Engine) -> None:
+    with served._open("/metrics") as answer:
+        rows = answer.read().decode().splitlines()
+    (told,) = [row.split(" ")[1] for row in rows if row.startswith("process_start_time_seconds ")]
+    header = lines(served.directory, "weights")[0]
+    assert abs(int(header["engineProcess"]["startedWallNs"]) - int(float(told) * 1e9)) < 1000
+    assert header["process"]["startedWallNs"] > header["engineProcess"]["startedWallNs"]
+
+
 def test_memory_tells_the_kv_cache_of_the_command(served: Engine) -> None:
     written = [line for line in lines(served.directory, "memory") if line["type"] == "memory"]
     assert [line["phase"] for line in written[:3]] == ["loaded", "ready", "serving"]

@@ -18,7 +18,7 @@ from moeplan_vllm_probe import plugin
 from moeplan_vllm_probe.faults import ProbeFault
 from moeplan_vllm_probe.layers import RoutedLayer
 from moeplan_vllm_probe.plugin import register
-from moeplan_vllm_probe.record import process_start_ns
+from moeplan_vllm_probe.starts import mark_engine_start, process_start_ns
 from moeplan_vllm_probe.switches import read_switches
 
 SCHEMA = Path(plugin.__file__).parent / "schema/probe-record-1.schema.json"
@@ -33,6 +33,8 @@ def fake(monkeypatch: pytest.MonkeyPatch) -> Fake:
 def start(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Path]:
     """Return what switches the probe on and starts the engine, and returns the records' directory."""
     monkeypatch.setattr(plugin, "_REGISTERED", [])
+    monkeypatch.setenv("MOEPLAN_PROBE_ENGINE", "")
+    monkeypatch.delenv("MOEPLAN_PROBE_ENGINE")
     for name in ("MOEPLAN_PROBE_CACHE", "VLLM_CACHE_ROOT", "VLLM_DISABLE_COMPILE_CACHE"):
         monkeypatch.setenv(name, "")
 
@@ -337,6 +339,23 @@ def test_the_start_of_the_process_lies_before_now_by_its_age() -> None:
     assert started is not None
     uptime = float(Path("/proc/uptime").read_text().split()[0])
     assert 0 < time.time_ns() - started < uptime * 1e9
+
+
+def test_the_workers_know_the_start_of_the_engine_they_are_of(
+    start: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOEPLAN_PROBE_ENGINE", "7:1796086015560000000")  # as a parent process left it
+    header = lines(start(HASH="1"), "weights")[0]
+    assert header["engineProcess"] == {"pid": 7, "startedWallNs": "1796086015560000000"}
+    assert int(header["process"]["startedWallNs"]) == process_start_ns()
+
+
+def test_the_first_process_is_the_engine() -> None:
+    import os
+
+    environment: dict[str, str] = {}
+    mark_engine_start(environment)
+    assert environment == {"MOEPLAN_PROBE_ENGINE": f"{os.getpid()}:{process_start_ns()}"}
 
 
 METADATA = SimpleNamespace(num_tokens_across_dp_cpu=[3, 2], local_sizes=None)
