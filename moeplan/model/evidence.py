@@ -51,6 +51,7 @@ __all__ = [
     "Interval",
     "Preflight",
     "PreflightHost",
+    "ReportedSummary",
     "RunManifest",
     "RunObservation",
     "RunTrial",
@@ -72,6 +73,7 @@ RECORD_TYPES = (
     "failure_timeline",
     "quality_result",
     "smoke",
+    "reported_summary",
 )
 TABLE_ROLES = ("requests", "chunk_gaps", "preflight", "series", "experts", "tensors", "quality")
 """Attachments that are raw tables: always enclosed, read by their closed schemas."""
@@ -90,6 +92,7 @@ RAW_TABLES = {
     "failure_timeline": ("requests", "series"),
     "quality_result": ("quality",),
     "smoke": (),
+    "reported_summary": (),
 }
 """The raw tables that a record of each type needs, one of each. A ``checkpoint_digest`` may add ``tensors``."""
 ATTACHMENT_PATH = r"^attachments/[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$"
@@ -218,6 +221,20 @@ class Preflight:
     claims: tuple[Claim, ...] = sequence(Claim)
 
 
+@attrs.frozen
+class ReportedSummary:
+    """Figures that a tool reports of a run whose raw data its file does not hold. They satisfy no criterion.
+
+    ``format``: what the file is; ``concurrency``: the cap in it. The claims keep the file's names and its units.
+    """
+
+    type: str = const("reported_summary")
+    format: str = identifier()
+    model: str | None = text(max_length=200, optional=True)
+    concurrency: int | None = integer(ge=1, optional=True)
+    claims: tuple[Claim, ...] = sequence(Claim, min_items=1)
+
+
 _PAYLOADS = (
     ServingTrial,
     CheckpointDigest,
@@ -232,6 +249,7 @@ _PAYLOADS = (
     FailureTimeline,
     QualityResult,
     Smoke,
+    ReportedSummary,
 )
 
 
@@ -261,6 +279,7 @@ class EvidenceRecord:
         | FailureTimeline
         | QualityResult
         | Smoke
+        | ReportedSummary
     ) = nested(_PAYLOADS)
     attachments: tuple[Attachment, ...] = sequence(Attachment)
 
