@@ -11,16 +11,19 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property
 from math import isqrt
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError, Issue, escape
+from moeplan.model.columns import exact_sum, exact_sum_of_squares, view
 from moeplan.model.evidence import Claim
 from moeplan.model.finding import Finding
 from moeplan.model.tables import ChunkGapTable, RequestTable
 from moeplan.units import NS_PER_MS, NS_PER_S
 from moeplan.wire.strict_json import child
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Recomputation", "claim_findings", "linear_percentile", "read_claims"]
 
@@ -37,6 +40,7 @@ _RATES = {
 _KEPT = ("duration", "max_concurrent_requests", "max_output_tokens_per_s", "request_goodput")
 _SCALE = 10**9
 _CLAIM_LENGTH = 64
+_WIDE_MOST = 1 << 63
 
 
 def read_claims(document: dict[str, Any]) -> tuple[Claim, ...]:
@@ -61,17 +65,18 @@ def read_claims(document: dict[str, Any]) -> tuple[Claim, ...]:
     return tuple(made)
 
 
-def linear_percentile(ordered: Sequence[int], percent: Fraction) -> Fraction:
+def linear_percentile(ordered: Sequence[int] | NDArray[Any], percent: Fraction) -> Fraction:
     """Return the percentile by linear interpolation between order statistics, exactly; 0 for no values.
 
     Source: Hyndman and Fan (1996), definition 7; ``np.percentile`` with its default method.
     """
-    if not ordered:
+    if not len(ordered):
         return Fraction(0)
     place = percent / 100 * (len(ordered) - 1)
     below = min(int(place), len(ordered) - 1)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    low, high = int(ordered[below]), int(ordered[above])
+    return low + (place - below) * (high - low)
 
 
 class Recomputation:
@@ -83,6 +88,7 @@ class Recomputation:
         self._gaps = gaps
         self._seconds = seconds
         self._rows = [row for row, outcome in enumerate(requests.outcome) if outcome != "error"]
+        self._ordered: dict[str, NDArray[Any]] = {}
 
     def figure(self, name: str) -> Fraction | None:
         """Return a figure of the tool's by its name in the tool's file; None where it is not recomputed."""
@@ -105,9 +111,13 @@ class Recomputation:
         return sum(column[row] for row in self._rows)
 
     def _statistic(self, kind: str, percent: str | None, metric: str) -> Fraction:
+        import numpy as np
+
+        if metric not in self._ordered:
+            self._ordered[metric] = np.sort(self._values(metric))
         values = self._ordered[metric]
         if kind == "mean":
-            raw = Fraction(sum(values), len(values)) if values else Fraction(0)
+            raw = Fraction(exact_sum(values), len(values)) if len(values) else Fraction(0)
         elif kind == "std":
             raw = self._deviation(values)
         else:
@@ -115,28 +125,29 @@ class Recomputation:
         return raw / (NS_PER_MS * (_SCALE if metric == "tpot" else 1))
 
     @staticmethod
-    def _deviation(values: Sequence[int]) -> Fraction:
+    def _deviation(values: NDArray[Any]) -> Fraction:
         count = len(values)
-        spread = count * sum(value * value for value in values) - sum(values) ** 2
+        spread = count * exact_sum_of_squares(values) - exact_sum(values) ** 2
         return Fraction(isqrt(spread * _SCALE**2), count * _SCALE) if count else Fraction(0)
 
-    @cached_property
-    def _ordered(self) -> dict[str, list[int]]:
-        table = self._requests
-        length = {row: table.end_ns[row] - table.start_ns[row] for row in self._rows}
-        counted = {table.request[row] for row in self._rows}
-        pooled = zip(self._gaps.request, self._gaps.gap_ns, strict=True)
-        return {
-            "ttft": sorted(table.ttft_ns[row] for row in self._rows),
-            "itl": sorted(gap for request, gap in pooled if request in counted),
-            "e2el": sorted(length.values()),
-            # In units of 10^-9 ns, rounded down, so that the divisions stay in integers.
-            "tpot": sorted(
-                (length[row] - table.ttft_ns[row]) * _SCALE // (table.output_tokens[row] - 1)
-                for row in self._rows
-                if table.output_tokens[row] > 1
-            ),
-        }
+    def _values(self, metric: str) -> NDArray[Any]:
+        import numpy as np
+
+        table, rows = self._requests, np.array(self._rows, np.int64)
+        if metric == "itl":
+            counted = np.zeros(len(table), bool)
+            counted[view(table.request)[rows]] = True
+            kept = np.repeat(counted[view(self._gaps.requests)], view(self._gaps.counts))
+            pooled: NDArray[Any] = view(self._gaps.gap_ns)[kept]
+            return pooled
+        ttft, length = view(table.ttft_ns)[rows], (view(table.end_ns) - view(table.start_ns))[rows]
+        if metric == "tpot":
+            tokens = view(table.output_tokens)[rows]
+            after_first = zip((length - ttft).tolist(), tokens.tolist(), strict=True)
+            # In units of 10^-9 ns, rounded down, so that the divisions stay in integers of Python's, of any size.
+            made = [time * _SCALE // (count - 1) for time, count in after_first if count > 1]
+            return np.array(made, np.int64 if max(made, default=0) < _WIDE_MOST else object)
+        return ttft if metric == "ttft" else length
 
 
 def claim_findings(claims: Sequence[Claim], requests: RequestTable, gaps: ChunkGapTable) -> Iterator[Finding]:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NARROW", "WIDE", "append", "column_of", "narrow", "view"]
+__all__ = ["NARROW", "WIDE", "append", "column_of", "exact_sum", "exact_sum_of_squares", "narrow", "view"]
 
 NARROW = "i"
 """Type code of a column of 32-bit integers."""
 WIDE = "q"
 """Type code of a column of 64-bit integers."""
 _NARROW_MOST = (1 << 31) - 1
+_BLOCK = 1 << 11
+"""Products of two numbers of 26 bits that fit into 63 together."""
 
 
 def view(column: array[int]) -> NDArray[Any]:
@@ -53,3 +55,26 @@ def narrow(values: Iterable[int]) -> array[int]:
     seen = view(made)
     fits = int(seen.min()) >= -_NARROW_MOST and int(seen.max()) <= _NARROW_MOST
     return column_of(seen, NARROW) if fits else made
+
+
+def exact_sum(values: NDArray[Any]) -> int:
+    """Return the sum of integers, however large it is."""
+    if values.dtype == object or not len(values):
+        return int(sum(values.tolist()))
+    most = max(abs(int(values.min())), abs(int(values.max())), 1)
+    step = max((1 << 62) // most, 1)
+    return sum(int(values[at : at + step].sum(dtype="int64")) for at in range(0, len(values), step))
+
+
+def exact_sum_of_squares(values: NDArray[Any]) -> int:
+    """Return the sum of the squares of integers from 0 on, however large it is: by halves of 26 bits, below 2^52."""
+    import numpy as np
+
+    if values.dtype == object or not len(values) or int(values.max()) >= 1 << 52 or int(values.min()) < 0:
+        return sum(value * value for value in values.tolist())
+    total = 0
+    for at in range(0, len(values), _BLOCK):
+        block = values[at : at + _BLOCK].astype(np.int64)
+        high, low = block >> 26, block & ((1 << 26) - 1)
+        total += (int(np.dot(high, high)) << 52) + (int(np.dot(high, low)) << 27) + int(np.dot(low, low))
+    return total

@@ -88,7 +88,7 @@ def test_enclosed_tables_read_back_without_faults_and_counters_are_differences()
     record = made.records[0].record
     assert isinstance(record.payload, ServingTrial)
     assert record.payload.engine_counters is not None
-    assert attrs.astuple(record.payload.engine_counters) == (5, 60, None, 17)
+    assert attrs.astuple(record.payload.engine_counters)[:4] == (5, 60, None, 17)
     assert record.engine_start == "2026-11-30T17:28:54Z"
     paths = [item.path for item in record.attachments]
     requests, gaps = load_requests(made.files[paths[0] or ""]), load_chunk_gaps(made.files[paths[1] or ""])

@@ -1,0 +1,39 @@
+"""Sums of columns that outgrow 64 bits, against Python's integers."""
+
+from __future__ import annotations
+
+import random
+from array import array
+
+import numpy as np
+import pytest
+
+from moeplan.model.columns import column_of, exact_sum, exact_sum_of_squares, narrow, view
+
+
+@pytest.mark.parametrize("most", [1, 2**20, 2**26, 2**31 - 1, 2**51, 2**52 - 1, 2**52, 2**62])
+@pytest.mark.parametrize("count", [0, 1, 2048, 5001])
+def test_sums_are_exact(most: int, count: int) -> None:
+    draw = random.Random(most)
+    values = [most - draw.randrange(2) * draw.randrange(most) for _ in range(count)]
+    column = np.array(values, np.int64)
+    assert exact_sum(column) == sum(values)
+    assert exact_sum(-column) == -sum(values)
+    assert exact_sum_of_squares(column) == sum(value**2 for value in values)
+    if most < 2**31:
+        assert exact_sum_of_squares(column.astype(np.int32)) == sum(value**2 for value in values)
+
+
+def test_sums_of_integers_beyond_64_bits() -> None:
+    column = np.array([2**70, 3], object)
+    assert (exact_sum(column), exact_sum_of_squares(column)) == (2**70 + 3, 2**140 + 9)
+
+
+def test_a_column_is_narrow_where_all_fits() -> None:
+    assert narrow([1, 2**31 - 1]).typecode == "i"
+    assert narrow([1, 2**31]) == array("q", [1, 2**31])
+    assert narrow(array("q", [-5])).typecode == "i"
+    assert narrow([]).typecode == "i"
+    assert column_of(view(array("q", [1, 2, 3]))[::2]) == array("q", [1, 3])
+    with pytest.raises(OverflowError):
+        narrow([2**63])
