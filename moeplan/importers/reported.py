@@ -18,10 +18,11 @@ from moeplan.importers.guidellm_claims import read_claims as read_guidellm
 from moeplan.importers.tool_files import tool_of
 from moeplan.importers.tool_lines import at_line, parse_tool_lines
 from moeplan.importers.tool_values import list_at
-from moeplan.model.evidence import Claim, ReportedSummary
+from moeplan.model.evidence import Claim, Collector, Interval, ReportedSummary
 from moeplan.model.finding import Finding
+from moeplan.wire.observation import MadeObservation, ObservationContext, SideFile, make_observation
 
-__all__ = ["IMPORTER_VERSION", "Reported", "import_reported"]
+__all__ = ["IMPORTER_VERSION", "Reported", "ReportedFile", "import_reported", "record_reported"]
 
 IMPORTER_VERSION = "1.0.0"
 """Changes when the same file gives another record."""
@@ -54,6 +55,49 @@ class Reported:
 
     payload: ReportedSummary
     findings: tuple[Finding, ...]
+
+
+@attrs.frozen
+class ReportedFile:
+    """A tool's summary as it was given, and what it does not hold.
+
+    Attributes:
+        name: the file's name, for people.
+        data: its bytes.
+        interval: whole seconds UTC that enclose the runs.
+        tool_version: the tool's version, where it is known.
+        enclosed: False names the file by digest alone.
+    """
+
+    name: str
+    data: bytes
+    interval: Interval
+    tool_version: str | None = None
+    enclosed: bool = True
+
+
+def record_reported(
+    file: ReportedFile, context: ObservationContext
+) -> tuple[tuple[MadeObservation, ...], tuple[Finding, ...]]:
+    """Return one ``reported_summary`` record for each run in a summary, with all findings. Pure.
+
+    Raises:
+        InputError: as :func:`import_reported`, or two runs of a file that report the same.
+    """
+    made: list[MadeObservation] = []
+    findings: list[Finding] = []
+    for number, run in enumerate(import_reported(file.data), 1):
+        form = run.payload.format
+        side = SideFile("tool_output", file.name, file.data, "json", "application/json", file.enclosed)
+        collector = Collector(form, file.tool_version, "reported", IMPORTER_VERSION)
+        one = make_observation(
+            run.payload, {}, context=context, collector=collector, interval=file.interval, side_files=(side,)
+        )
+        if any(one.digest == other.digest for other in made):
+            raise InputError(Issue(f"line {number}", "record_repeated", "the same figures again", "each run once"))
+        made.append(one)
+        findings += [attrs.evolve(finding, where=f"run {number}") for finding in run.findings]
+    return tuple(made), tuple(findings)
 
 
 def import_reported(data: bytes) -> tuple[Reported, ...]:

@@ -7,10 +7,15 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from moeplan.errors import InputError
-from moeplan.importers.reported import Reported, import_reported
+from moeplan.importers.reported import Reported, ReportedFile, import_reported, record_reported
+from moeplan.model.deployment import Deployment, RuntimeIdentity
+from moeplan.model.evidence import EvidenceRecord, Interval, ReportedSummary
+from moeplan.wire.documents import load_document
+from moeplan.wire.observation import ObservationContext
 
 PUBLIC = Path(__file__).resolve().parents[3].parent / "shared" / "samples" / "public"
 needs_samples = pytest.mark.skipif(not PUBLIC.is_dir(), reason="needs the shared samples")
@@ -116,3 +121,39 @@ def test_public_summaries_keep_their_figures(name: str, form: str, path: tuple[s
         told = told[key]
     assert (made.payload.format, claims(made)[".".join(path)]) == (form, str(told))
     assert "aggregate_only" in codes(made)
+
+
+DIGEST = "sha256:" + "0" * 64
+
+
+def context() -> ObservationContext:
+    runtime = RuntimeIdentity("serve", "oci_image", DIGEST)
+    return ObservationContext(DIGEST, Deployment(DIGEST, None, (runtime,), None, None, None, None, None))
+
+
+def given(data: bytes, **changed: Any) -> ReportedFile:
+    made = ReportedFile("agg.json", data, Interval("2026-11-30T16:00:00Z", "2026-11-30T17:00:00Z"), "0.21.0")
+    return attrs.evolve(made, **changed)
+
+
+def test_each_run_becomes_a_record_with_the_file_beside_it() -> None:
+    data = "".join(json.dumps(FORK | {"duration": value}) + "\n" for value in (1, 2)).encode()
+    made, findings = record_reported(given(data), context())
+    assert [finding.where for finding in findings] == ["run 1", "run 2"]
+    for one_made, value in zip(made, ("1", "2"), strict=True):
+        record = load_document(one_made.files[one_made.path], EvidenceRecord)
+        assert isinstance(record.payload, ReportedSummary)
+        assert {claim.name: claim.value for claim in record.payload.claims}["duration"] == value
+        assert (record.collector.tool, record.collector.tool_version) == ("benchmark-serving", "0.21.0")
+        (attachment,) = record.attachments
+        assert attachment.path is not None
+        assert one_made.files[attachment.path] == data
+    bare, _ = record_reported(given(data, enclosed=False), context())
+    assert bare[0].record.attachments[0].path is None
+    assert len(bare[0].files) == 1
+
+
+def test_the_same_run_twice_is_refused() -> None:
+    with pytest.raises(InputError) as caught:
+        record_reported(given((json.dumps(FORK) + "\n").encode() * 2), context())
+    assert (caught.value.issues[0].code, caught.value.issues[0].path) == ("record_repeated", "line 2")
