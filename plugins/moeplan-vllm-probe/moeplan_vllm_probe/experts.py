@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from moeplan_vllm_probe.counting import Counters, LayerCounts
 from moeplan_vllm_probe.faults import ProbeFault
+from moeplan_vllm_probe.layers import RoutedLayer
 from moeplan_vllm_probe.record import Record
 from moeplan_vllm_probe.steps import Steps
 
@@ -25,28 +27,42 @@ class ExpertRecord:
         self._last = (time.monotonic_ns(), 0, 0)
         self._displaced: set[str] = set()
 
-    def self_test(self) -> None:
-        """Write what the counters saw of the warm-up.
+    def self_test(self, synthetic: Callable[[], object]) -> None:
+        """Run a batch that serves nobody through the engine as it will serve; write what the counters saw.
+
+        Args:
+            synthetic: runs the batch. Where graphs were captured, it replays one.
 
         Raises:
-            ProbeFault: a layer's counter saw nothing, or served tokens before there were any.
+            ProbeFault: a layer's counter saw nothing of it, or a drafter's nothing of the warm-up; or something was
+                counted as served.
         """
-        counts = self._counters.read(self._counters.snapshot())
+        warm = self._counters.read(self._counters.snapshot())
+        synthetic()
+        self._before = self._counters.read(self._counters.snapshot())
+        pairs = list(zip(warm, self._before, strict=True))
         rows = [
-            {"layer": index, "warmUp": layer.unserved, "served": sum(layer.served), "strays": layer.strays}
-            for index, layer in enumerate(counts)
+            {
+                "layer": index,
+                "warmUp": before.seen,
+                "synthetic": after.seen - before.seen,
+                "served": sum(after.served),
+                "strays": after.strays,
+            }
+            for index, (before, after) in enumerate(pairs)
         ]
         self._record.write("selfTest", layers=rows)
-        self._before = counts
-        blind = [layer.name for layer, seen in zip(self._counters.layers, counts, strict=True) if not seen.seen]
+        blind = [
+            layer.name for layer, pair in zip(self._counters.layers, pairs, strict=True) if _is_blind(layer, *pair)
+        ]
         if blind:
             raise ProbeFault(
                 "counter_stays_zero",
-                f"{len(blind)} of {len(counts)} layers routed the warm-up unseen, first {blind[0]}",
+                f"{len(blind)} of {len(pairs)} layers routed unseen, first {blind[0]}",
                 "a cached graph without the counter may have been loaded: leave VLLM_CACHE_ROOT to the probe",
             )
-        if any(sum(layer.served) for layer in counts):
-            raise ProbeFault("served_before_ready", "warm-up was counted as served", "report this to moeplan")
+        if any(sum(layer.served) for layer in self._before):
+            raise ProbeFault("served_before_ready", "a batch that serves nobody was counted", "report this to moeplan")
 
     def begin(self) -> None:
         """Start the first interval now."""
@@ -97,3 +113,8 @@ class ExpertRecord:
                         "do not set callbacks past set_capture_fn",
                     )
                 )
+
+
+def _is_blind(layer: RoutedLayer, before: LayerCounts, after: LayerCounts) -> bool:
+    """Return whether a counter saw too little; a dummy batch need not run the drafter."""
+    return after.seen == 0 if layer.draft else after.seen == before.seen

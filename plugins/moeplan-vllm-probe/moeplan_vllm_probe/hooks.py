@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from moeplan_vllm_probe.faults import ProbeFault
 
-__all__ = ["TESTED_VERSIONS", "engine_version", "find", "is_tested", "missing", "require"]
+__all__ = ["TESTED_VERSIONS", "engine_version", "find", "is_tested", "method_of", "require"]
 
 TESTED_VERSIONS = ("0.32",)
 """Releases of vLLM whose hooks were tried with an engine. Any other is taken where every hook has its name there."""
@@ -42,14 +43,26 @@ def require(module: str, *names: str) -> Any:
     """
     found = find(module, *names)
     if found is None:
-        raise missing(".".join([module, *names]))
+        raise _missing(".".join([module, *names]))
     return found
 
 
-def missing(name: str) -> ProbeFault:
+def _missing(name: str) -> ProbeFault:
     """Return the fault of a hook that this vLLM does not have."""
     return ProbeFault(
         "hook_missing",
         f"vLLM {engine_version() or 'of no known version'} has no {name}",
         f"use vLLM {TESTED_VERSIONS[-1]}, or a probe made for this version",
     )
+
+
+def method_of(worker: Any, name: str) -> Callable[..., Any]:
+    """Return a worker's own method.
+
+    Raises:
+        ProbeFault: it has none of the name.
+    """
+    found: Callable[..., Any] | None = getattr(worker, name, None)
+    if found is None:
+        raise _missing(f"{type(worker).__module__}.{type(worker).__qualname__}.{name}")
+    return found

@@ -8,7 +8,7 @@ from typing import Any
 from moeplan_vllm_probe.compile_cache import own_compile_cache
 from moeplan_vllm_probe.faults import LOGGER
 from moeplan_vllm_probe.hashing import patch_iterators
-from moeplan_vllm_probe.hooks import missing, require
+from moeplan_vllm_probe.hooks import method_of, require
 from moeplan_vllm_probe.session import Session
 from moeplan_vllm_probe.starts import mark_engine_start
 from moeplan_vllm_probe.switches import Switches, read_switches
@@ -62,7 +62,7 @@ def _observe(worker_class: Any, session: Session) -> None:
 
 
 def _after(worker: Any, name: str, call: Callable[[], None]) -> None:
-    original = _method(worker, name)
+    original = method_of(worker, name)
 
     def method(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
@@ -73,7 +73,7 @@ def _after(worker: Any, name: str, call: Callable[[], None]) -> None:
 
 
 def _before(worker: Any, name: str, call: Callable[[], None]) -> None:
-    original = _method(worker, name)
+    original = method_of(worker, name)
 
     def method(*args: Any, **kwargs: Any) -> Any:
         call()
@@ -83,7 +83,7 @@ def _before(worker: Any, name: str, call: Callable[[], None]) -> None:
 
 
 def _around_steps(worker: Any, session: Session) -> None:
-    original = _method(worker, "execute_model")
+    original = method_of(worker, "execute_model")
 
     def execute_model(scheduler_output: Any, *args: Any, **kwargs: Any) -> Any:
         steps = session.steps
@@ -96,15 +96,3 @@ def _around_steps(worker: Any, session: Session) -> None:
             steps.end()
 
     worker.execute_model = execute_model
-
-
-def _method(worker: Any, name: str) -> Callable[..., Any]:
-    """Return a worker's own method.
-
-    Raises:
-        ProbeFault: it has none of the name.
-    """
-    found: Callable[..., Any] | None = getattr(worker, name, None)
-    if found is None:
-        raise missing(f"{type(worker).__module__}.{type(worker).__qualname__}.{name}")
-    return found

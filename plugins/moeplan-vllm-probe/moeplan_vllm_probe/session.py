@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from moeplan_vllm_probe.counting import Counters, TokenView, refuse_unknown_layout
 from moeplan_vllm_probe.experts import ExpertRecord
 from moeplan_vllm_probe.faults import LOGGER, ProbeFault
 from moeplan_vllm_probe.hashing import Hashing
+from moeplan_vllm_probe.hooks import method_of
 from moeplan_vllm_probe.identity import identity, parallel_ranks
 from moeplan_vllm_probe.intervals import Intervals
 from moeplan_vllm_probe.layers import routed_layers
@@ -52,7 +54,8 @@ class Session:
     def warmed_up(self) -> None:
         """Test the counters and begin the intervals: the engine is about to serve."""
         if self._experts is not None:
-            self._guard("experts", self._experts.self_test)
+            synthetic = method_of(self._worker, "execute_dummy_batch")
+            self._guard("experts", partial(self._experts.self_test, synthetic))
         if self.steps is not None:
             self.steps.ready()
         if self._experts is not None:

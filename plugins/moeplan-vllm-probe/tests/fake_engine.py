@@ -173,6 +173,7 @@ class Fake:
         self.registered: dict[str, Any] = {}
         self.parallel: Any = SimpleNamespace()
         self.warm_up = [[0, 1]] * 8
+        self.dummy = [[0, 2]]
         self.routed: list[Any] = []
         self.bypass = False
         self.worker: Any = None
@@ -221,6 +222,9 @@ def _worker(base: type) -> type:
         def execute_model(self, scheduler_output: Any) -> str:
             self.fake.route(self.fake.routed)
             return "output"
+
+        def execute_dummy_batch(self) -> None:
+            self.fake.route(self.fake.dummy)
 
         def shutdown(self) -> None:
             self.fake.worker = None

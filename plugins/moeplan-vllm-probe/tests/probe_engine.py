@@ -43,13 +43,11 @@ class Engine:
             "0.3",
             *options,
         ]
-        self.process = subprocess.Popen(
-            command,
-            env={**clean, "VLLM_CPU_KVCACHE_SPACE": "1", "MOEPLAN_PROBE_DIR": str(directory), **environment},
-            stdout=log.open("wb"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        clean.update({"VLLM_CPU_KVCACHE_SPACE": "1", "MOEPLAN_PROBE_DIR": str(directory)}, **environment)
+        with log.open("wb") as out:
+            self.process = subprocess.Popen(
+                command, env=clean, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+            )
 
     def wait(self) -> bool:
         """Return whether the engine came to serve; False where it ended instead."""

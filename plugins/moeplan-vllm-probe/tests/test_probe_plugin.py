@@ -118,7 +118,7 @@ def test_padding_and_warm_up_are_counted_apart(fake: Fake, start: Callable[..., 
     fake.step([[2, 9], [-1, 2]], tokens=2)
     fake.worker.shutdown()
     written = lines(directory, "experts")
-    assert [row["warmUp"] for row in written[1]["layers"]] == [16, 16]
+    assert [(row["warmUp"], row["synthetic"]) for row in written[1]["layers"]] == [(16, 2), (16, 2)]
     assert (written[2]["steps"], written[2]["tokens"], written[2]["totalTokens"]) == (2, 5, 5)
     expected = {"selections": [1, 2, 3, 2], "unserved": 4, "strays": 2, "total": 8}
     assert written[2]["layers"] == [{"layer": 0, **expected}, {"layer": 1, **expected}]
@@ -193,6 +193,11 @@ def silence(fake: Fake) -> None:
     fake.layers[1].router.silent = True
 
 
+def stale(fake: Fake) -> None:
+    """What is replayed after the warm-up does not count, as a graph from a cache would not."""
+    fake.dummy = []
+
+
 def monolithic(fake: Fake) -> None:
     fake.layers[1] = Runner("model.layers.1.mlp.experts", Router(2, 4), kernel(False))
 
@@ -219,6 +224,7 @@ def context(fake: Fake) -> None:
 
 BLIND = [
     (silence, "COUNT", "experts", "counter_stays_zero"),
+    (stale, "COUNT", "experts", "counter_stays_zero"),
     (monolithic, "COUNT", "experts", "router_bypasses_hook"),
     (foreign, "COUNT", "experts", "router_bypasses_hook"),
     (dense, "COUNT", "experts", "no_router"),
