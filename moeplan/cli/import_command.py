@@ -23,10 +23,12 @@ EXAMPLE = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare one action a tool, each with the same options."""
+    """Declare one action a load tool, each with the same options, and those that read one observation."""
+    from moeplan.cli.import_observations import add_observation_imports
     from moeplan.importers.table import IMPORTERS
 
     actions = add_actions(parser, "TOOL")
+    add_observation_imports(actions)
     for importer in IMPORTERS.values():
         description = f"Import the output of '{importer.title}': its files hold the trials of one run."
         action = add_action(actions, importer.tool, importer.title, EXAMPLE, description)
@@ -119,6 +121,8 @@ def run(args: argparse.Namespace) -> int:
         from moeplan.cli.plugin_formats import run_format
 
         return run_format(args)
+    if getattr(args, "run_observation", None) is not None:
+        return int(args.run_observation(args))
     from moeplan.bundle.staging import staged_directory, write_member
     from moeplan.cli.output import note
     from moeplan.errors import escape

@@ -1,0 +1,43 @@
+"""Actions of ``moeplan import`` that read one observation, not load trials: one module each, one row in the table."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+import attrs
+
+from moeplan.cli import import_vllm_log
+from moeplan.cli.actions import Actions, add_action
+
+__all__ = ["OBSERVATION_IMPORTS", "ObservationImport", "add_observation_imports"]
+
+
+@attrs.frozen
+class ObservationImport:
+    """One action: its name, a phrase, an example, what declares its options, and what runs it."""
+
+    name: str
+    title: str
+    example: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+OBSERVATION_IMPORTS = (
+    ObservationImport(
+        "vllm-log",
+        "a vLLM server's log",
+        import_vllm_log.EXAMPLE,
+        import_vllm_log.add_arguments,
+        import_vllm_log.run,
+    ),
+)
+
+
+def add_observation_imports(actions: Actions[argparse.ArgumentParser]) -> None:
+    """Declare every action of the table; ``run_observation`` of the parsed arguments is what runs it."""
+    for one in OBSERVATION_IMPORTS:
+        action = add_action(actions, one.name, one.title, one.example, f"Import {one.title}.")
+        one.add_arguments(action)
+        action.set_defaults(run_observation=one.run)
