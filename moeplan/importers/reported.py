@@ -15,7 +15,7 @@ import attrs
 
 from moeplan.errors import InputError, Issue
 from moeplan.importers.guidellm_claims import read_claims as read_guidellm
-from moeplan.importers.tool_files import tool_of
+from moeplan.importers.tool_files import BENCHMARK_SERVING, VLLM_BENCH, tool_of
 from moeplan.importers.tool_lines import at_line, parse_tool_lines
 from moeplan.importers.tool_values import list_at
 from moeplan.model.evidence import Claim, Collector, Interval, ReportedSummary
@@ -28,8 +28,8 @@ IMPORTER_VERSION = "1.0.0"
 """Changes when the same file gives another record."""
 
 _FORMATS = {
-    "vllm bench serve": "vllm-bench",
-    "benchmark_serving (vLLM before 0.11, or a fork)": "benchmark-serving",
+    VLLM_BENCH: "vllm-bench",
+    BENCHMARK_SERVING: "benchmark-serving",
     "SGLang bench_serving": "sglang-bench",
     "guidellm": "guidellm",
     "guidellm 0.3 or older": "guidellm",
@@ -126,7 +126,8 @@ def _reported(document: dict[str, Any]) -> Iterator[Reported]:
         raise InputError(Issue("$", "foreign_file", message, expected))
     form = _FORMATS[tool]
     if all(type(document.get(key)) is list for key in _RAW):
-        raise _raw_present("$.ttfts", form)
+        old = form in ("vllm-bench", "benchmark-serving") and "latencies" not in document
+        raise _raw_present("$.ttfts", "benchmark-serving" if old else form)
     if tool == "guidellm":
         for number, benchmark in enumerate(list_at(document, "benchmarks", "$")):
             yield _guidellm(document, benchmark, f"$.benchmarks[{number}]")
@@ -159,8 +160,8 @@ def _guidellm(document: dict[str, Any], benchmark: Any, path: str) -> Reported:
 
 
 def _raw_present(path: str, form: str) -> InputError:
-    step = f"import it as '{form}'" if form in ("guidellm", "sglang-bench") else "import it as 'vllm-bench'"
-    return InputError(Issue(path, "raw_data_present", "the file holds the raw data of each request", None, None, step))
+    message = "the file holds the raw data of each request"
+    return InputError(Issue(path, "raw_data_present", message, None, None, f"import it as '{form}'"))
 
 
 def _made(form: str, model: str | None, cap: Any, claims: tuple[Claim, ...], findings: tuple[Finding, ...]) -> Reported:

@@ -8,22 +8,19 @@ latencies nor a clock, and ``output_lens`` is the requested length wherever the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Any
 
-import attrs
-
-from moeplan.errors import InputError, Issue
-from moeplan.importers.request_rows import RequestRow, listed, outcome_of, tables_of
-from moeplan.importers.sglang_bench_claims import read_claims, summary_findings
+from moeplan.errors import InputError
+from moeplan.importers.list_claims import read_claims, summary_findings
+from moeplan.importers.list_requests import LISTS, ListedRequest, read_listed, row_of
+from moeplan.importers.request_rows import RequestRow, listed, tables_of
 from moeplan.importers.tool_files import require_tool
 from moeplan.importers.tool_lines import at_line, parse_tool_lines
-from moeplan.importers.tool_values import count_at, list_at, refused, seconds_at, text_at
+from moeplan.importers.tool_values import seconds_at, text_at
 from moeplan.importers.trial import ImportedTrial, TrialInputs, stated_interval
 from moeplan.model.evidence import Interval
 from moeplan.model.finding import Finding
 from moeplan.units import seconds_to_ns
-from moeplan.wire.strict_json import child
 
 __all__ = ["IMPORTER_VERSION", "NATIVE_BACKENDS", "import_sglang_bench"]
 
@@ -37,22 +34,7 @@ Source: SGLang 0.5.23, ``async_request_sglang_generate``: ``output_len = meta_in
 with text; a chunk's gap is divided by its tokens and repeated that many times in ``itls``.
 """
 _WARMUP_TOKENS = 32
-_COLUMNS = ("input_lens", "output_lens", "ttfts", "itls", "errors")
 _RAW = "run bench_serving with --output-details; aggregates satisfy no criterion"
-_MOST_ISSUES = 20
-
-
-@attrs.frozen
-class _Request:
-    """One request as the file holds it; times in ns."""
-
-    index: int
-    ttft: int
-    itls: tuple[int, ...]
-    gaps: tuple[int, ...]
-    input_tokens: int
-    output_tokens: int
-    failed: bool
 
 
 def import_sglang_bench(data: bytes, inputs: TrialInputs) -> tuple[ImportedTrial, ...]:
@@ -79,11 +61,11 @@ def import_sglang_bench(data: bytes, inputs: TrialInputs) -> tuple[ImportedTrial
 
 
 def _trial(document: dict[str, Any], inputs: TrialInputs, interval: Interval) -> ImportedTrial:
-    require_tool(document, "SGLang bench_serving", "raw_data_missing", _COLUMNS, _RAW)
+    require_tool(document, "SGLang bench_serving", "raw_data_missing", LISTS, _RAW)
     backend = text_at(document, "backend", "$")
-    requests = _requests(document, backend in NATIVE_BACKENDS)
+    requests = read_listed(document, spread=backend in NATIVE_BACKENDS)
     counted = backend in NATIVE_BACKENDS or inputs.continuous_usage
-    rows = [_row(request, inputs, counted) for request in requests]
+    rows = [row_of(request, inputs, counts=counted) for request in requests]
     duration = max(seconds_to_ns(seconds_at(document.get("duration"), "$.duration")), *(row.end for row in rows), 1)
     table, gaps = tables_of(rows, duration)
     claims = read_claims(document)
@@ -110,67 +92,6 @@ def _trial(document: dict[str, Any], inputs: TrialInputs, interval: Interval) ->
     )
 
 
-def _requests(document: dict[str, Any], native: bool) -> list[_Request]:
-    columns = {key: list_at(document, key, "$") for key in _COLUMNS}
-    count = len(columns["input_lens"])
-    for key, column in columns.items():
-        if not count or len(column) != count:
-            expected, got = str(count or "one or more"), str(len(column))
-            raise InputError(Issue(child("$", key), "length_mismatch", "lists of unequal length", expected, got))
-    made: list[_Request] = []
-    issues: list[Issue] = []
-    for index in range(count):
-        try:
-            made.append(_request(index, {key: column[index] for key, column in columns.items()}, native))
-        except InputError as error:
-            issues += error.issues
-    if issues:
-        raise InputError(*issues[:_MOST_ISSUES])
-    return made
-
-
-def _request(index: int, told: dict[str, Any], native: bool) -> _Request:
-    if type(told["itls"]) is not list:
-        raise refused(f"$.itls[{index}]", "a list of seconds", told["itls"])
-    if type(told["errors"]) is not str:
-        raise refused(f"$.errors[{index}]", "text", told["errors"])
-    seconds = [seconds_at(value, f"$.itls[{index}][{place}]") for place, value in enumerate(told["itls"])]
-    itls = tuple(seconds_to_ns(value) for value in seconds)
-    # A native backend repeats a chunk's gap, divided by its tokens, once a token; equal neighbours are one chunk.
-    chunks = [list(same) for _, same in groupby(seconds)]
-    gaps = tuple(seconds_to_ns(same[0] * len(same)) for same in chunks) if native else itls
-    return _Request(
-        index=index,
-        ttft=seconds_to_ns(seconds_at(told["ttfts"], f"$.ttfts[{index}]")),
-        itls=itls,
-        gaps=gaps,
-        input_tokens=count_at(told["input_lens"], f"$.input_lens[{index}]"),
-        output_tokens=count_at(told["output_lens"], f"$.output_lens[{index}]"),
-        failed=bool(told["errors"]),
-    )
-
-
-def _row(request: _Request, inputs: TrialInputs, counts: bool) -> RequestRow:
-    chunks = 1 + len(request.gaps) if request.ttft else 0
-    # Without a chunk the length is the requested one, whatever the backend.
-    counted = counts and chunks > 0 and not request.failed
-    outcome, usage = outcome_of(request.output_tokens, counted, inputs)
-    return RequestRow(
-        index=request.index,
-        start=0,
-        queue=0,
-        ttft=request.ttft,
-        end=request.ttft + sum(request.gaps) if chunks else 0,
-        gaps=request.gaps if chunks else (),
-        chunks=chunks,
-        input_tokens=request.input_tokens,
-        # What the file holds without a count is the length asked for, which nobody counted.
-        output_tokens=request.output_tokens if counted else 0,
-        usage=usage,
-        outcome="error" if request.failed else outcome,
-    )
-
-
 def _model(server_info: Any) -> str:
     """Return the model that an SGLang server says it serves; empty where the file does not say."""
     told = server_info if type(server_info) is dict else {}
@@ -187,7 +108,7 @@ def _schedule(rate: Any, cap: Any) -> str | None:
 
 
 def _findings(
-    rows: list[RequestRow], requests: list[_Request], counted: bool, backend: str, inputs: TrialInputs
+    rows: list[RequestRow], requests: list[ListedRequest], counted: bool, backend: str, inputs: TrialInputs
 ) -> Iterator[Finding]:
     yield from listed("failed_requests", [row for row in rows if row.outcome == "error"], "requests failed")
     silent = [row for row in rows if row.outcome == "truncated" and not row.chunks]

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from moeplan.importers import guidellm, sglang_bench
+from moeplan.importers import benchmark_serving, guidellm, sglang_bench
 from moeplan.importers.aiperf import AIPERF_IMPORTER_VERSION, import_aiperf
 from moeplan.importers.inference_perf import INFERENCE_PERF_IMPORTER_VERSION, import_inference_perf
 from moeplan.importers.trial import ImportedTrial, TrialInputs
@@ -55,6 +55,14 @@ IMPORTERS = {
     for importer in (
         Importer(
             "vllm-bench", IMPORTER_VERSION, "vllm bench serve --save-result --save-detailed", _one(import_vllm_bench)
+        ),
+        Importer(
+            "benchmark-serving",
+            benchmark_serving.IMPORTER_VERSION,
+            "benchmark_serving.py --save-result --save-detailed, of vLLM of 2025 and its forks",
+            _one(benchmark_serving.import_benchmark_serving),
+            clock="none",
+            shows_usage=False,
         ),
         Importer(
             "guidellm",

@@ -7,14 +7,17 @@ from typing import Any
 
 from moeplan.errors import InputError, Issue
 
-__all__ = ["require_tool", "tool_of"]
+__all__ = ["BENCHMARK_SERVING", "VLLM_BENCH", "require_tool", "tool_of"]
+
+VLLM_BENCH = "vllm bench serve"
+BENCHMARK_SERVING = "benchmark_serving (vLLM of 2025, or a fork)"
 
 _MARKS = (
     ("SGLang bench_serving", ("total_output_tokens_retokenized", "random_range_ratio")),
     ("guidellm", ("benchmarks", "metadata")),
     ("guidellm 0.3 or older", ("benchmarks",)),
-    ("vllm bench serve", ("endpoint_type", "model_id", "duration")),
-    ("benchmark_serving (vLLM before 0.11, or a fork)", ("backend", "model_id", "duration")),
+    (VLLM_BENCH, ("endpoint_type", "model_id", "duration")),
+    (BENCHMARK_SERVING, ("backend", "model_id", "duration")),
     ("InferenceX aggregate", ("infmax_model_prefix",)),
     ("InferenceX runner summary", ("hw", "framework", "metrics")),
     ("aiperf summary", ("aiperf_version",)),

@@ -229,7 +229,7 @@ def test_ttft_and_gaps_of_a_real_run_are_those_of_numpy_and_of_the_tool(name: st
     ("name", "found"),
     [
         ("sglang-bench/b200-dsr1-fp4-conc256.json", "InferenceX runner summary"),
-        ("sglang-bench/mi355x-sglang_mtp_tp4_conc64.json", "benchmark_serving (vLLM before 0.11, or a fork)"),
+        ("sglang-bench/mi355x-sglang_mtp_tp4_conc64.json", "benchmark_serving (vLLM of 2025, or a fork)"),
         ("inferencex-agg/b200-dsr1-conc256_b200-nb.json", "InferenceX aggregate"),
         ("vllm-bench/h100-chunked_prefill_singlenode-qps-4.json", "vllm bench serve"),
         ("guidellm/guidellm_report_v2-fixture.json", "guidellm"),

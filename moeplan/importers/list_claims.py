@@ -1,8 +1,9 @@
-"""What SGLang ``bench_serving`` reports of itself, recomputed by its own definitions.
+"""What ``bench_serving`` and ``benchmark_serving`` report of themselves, recomputed by their own definitions.
 
-Source: SGLang 0.5.23, ``sglang/benchmark/serving.py``, ``calculate_metrics``: ``numpy.percentile`` over successes, a
-TTFT of 0.0 included; ITL pooled over requests. A request's latency runs to its last line, text or not, and is not
-written: E2E latency can only be bounded from below, by TTFT and the gaps, and TPOT not at all.
+Source: SGLang 0.5.23, ``sglang/benchmark/serving.py``, and vLLM of 2025, ``benchmarks/benchmark_serving.py``, each
+``calculate_metrics``: ``numpy.percentile`` over successes, a TTFT of 0.0 included; ITL pooled over requests. A
+request's latency runs to its last line, text or not, and is not written: E2E latency can only be bounded from below, by
+TTFT and the gaps, and TPOT not at all.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from moeplan.wire.strict_json import child
 
 __all__ = ["read_claims", "summary_findings"]
 
-_STATISTIC = re.compile(r"(mean|median|std|p90|p95|p99)_(ttft|tpot|itl|e2e_latency)_ms", re.ASCII)
+_STATISTIC = re.compile(r"(mean|median|std|p\d{1,2}(?:\.\d{1,6})?)_(ttft|tpot|itl|e2e_latency|e2el)_ms", re.ASCII)
+_LATENCIES = ("e2e_latency", "e2el")
 _KEPT = (
     "accept_length",
     "completed",
@@ -37,6 +39,7 @@ _KEPT = (
     "total_output_tokens",
     "total_output_tokens_retokenized",
     "total_throughput",
+    "total_token_throughput",
 )
 _RETOKENIZED = ("sglang-oai", "sglang-oai-chat")
 """Backends whose ITL is divided by the client's own count of a chunk's tokens where drafts were accepted."""
@@ -69,7 +72,7 @@ def summary_findings(
     ordered = {
         "ttft": sorted(ttft for ttft, _ in successes),
         "itl": sorted(gap for _, gaps in successes for gap in gaps),
-        "e2e_latency": sorted(ttft + sum(gaps) for ttft, gaps in successes),
+        "latency": sorted(ttft + sum(gaps) for ttft, gaps in successes),
     }
     adjusted = bool(document.get("accept_length")) and document.get("backend") in _RETOKENIZED
     known = ("ttft",) if adjusted else ("ttft", "itl")
@@ -88,9 +91,9 @@ def summary_findings(
 
     def least(name: str) -> Fraction | None:
         match = _STATISTIC.fullmatch(name)
-        if match is None or match[2] != "e2e_latency" or match[1] == "std":
+        if match is None or match[2] not in _LATENCIES or match[1] == "std":
             return None
-        return linear_statistic(match[1], ordered["e2e_latency"]) / NS_PER_MS
+        return linear_statistic(match[1], ordered["latency"]) / NS_PER_MS
 
     yield from mismatches(claims, figure)
     yield from below_bound(claims, least)
