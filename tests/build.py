@@ -51,6 +51,10 @@ REPOSITORY = "Qwen/Qwen3-30B-A3B"
 REVISION = "ad44e777bcd18fa416d9da3bd8f70d33ebb85d39"
 """Revision of the model in registry 1.1.0."""
 
+EXPERT_LAYERS = 2
+EXPERTS = 4
+"""Layers with experts of the checkpoint, and experts of each."""
+
 NODE = "node-a"
 INPUT_TOKENS = 32
 OUTPUT_TOKENS = 5
@@ -75,10 +79,25 @@ WAIVED = (
     "memory.workload",
     "memory.parts",
     "routing.expert_load",
+    "routing.conservation",
+    "routing.sample_size",
+    "routing.load_ratio",
+    "routing.load_ratio_peak",
+    "routing.effective_experts",
+    "routing.inactive_experts",
+    "routing.hot_experts",
+    "routing.dead_experts",
     "routing.dropped_tokens",
+    "routing.dropped_tokens_sum",
     "routing.communication",
+    "routing.routing_time",
+    "routing.all_to_all",
     "economics.cost_inputs",
+    "economics.cost",
     "resilience.failure_recorded",
+    "resilience.restart",
+    "resilience.interruption",
+    "resilience.requests_lost",
 )
 """Criteria for which no evidence exists yet."""
 
@@ -96,10 +115,16 @@ STRANGER = VerifiedSigner("stranger", digest_of("stranger key"), ("runner",))
 def make_checkpoint(
     *, repository: str | None = REPOSITORY, revision: str | None = REVISION, tensor_bytes: int = 61_064_245_248
 ) -> CheckpointManifest:
-    """Return a checkpoint manifest of one file with one tensor."""
+    """Return a checkpoint manifest of one file: two layers of four experts, and one tensor for all the rest."""
     name = "model.safetensors"
     files = (CheckpointFile(name, tensor_bytes + 8 + 128, digest_of(f"weights {tensor_bytes}")),)
-    tensors = (Tensor("w", name, "BF16", (tensor_bytes // 2,), tensor_bytes),)
+    experts = tuple(
+        Tensor(f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight", name, "BF16", (1,), 2)
+        for layer in range(EXPERT_LAYERS)
+        for expert in range(EXPERTS)
+    )
+    rest = tensor_bytes - 2 * len(experts)
+    tensors = (*experts, Tensor("w", name, "BF16", (rest // 2,), rest))
     return CheckpointManifest(
         repository=repository,
         revision=revision,

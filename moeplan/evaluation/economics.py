@@ -1,11 +1,119 @@
-"""Judges of ``economics_resilience``."""
+"""Judges of ``economics_resilience``: what tokens cost, and what a worker's failure does to the service."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from moeplan.evaluation.judgement import Judge
+import attrs
+
+from moeplan.evaluation.costs import cost_micros, successful_output_tokens
+from moeplan.evaluation.evidence_state import State
+from moeplan.evaluation.failures import Failure, read_failure
+from moeplan.evaluation.judgement import Judge, Judgement, doubted, missing, observe
+from moeplan.model.evidence import ServingTrial
+from moeplan.model.observations import Price
+from moeplan.model.plan import Criterion
+from moeplan.model.verified import VerifiedRecord
 
 __all__ = ["JUDGES"]
 
-JUDGES: Mapping[str, Judge] = {}
+
+def _prices(state: State) -> list[Price]:
+    return [item.record.payload for item in state.of_type("price") if isinstance(item.record.payload, Price)]
+
+
+def _cost_inputs(state: State, criterion: Criterion) -> Judgement:
+    items = state.of_type("price", "serving_trial")
+    if not items:
+        return missing()
+    absent = (not state.of_type("price")) + (not state.trials)
+    tokenless = sum(item.requests is not None and not successful_output_tokens(item.requests) for item in state.trials)
+    judged = _with_runs(state, observe(state, criterion, items, absent + tokenless))
+    if judged.outcome != "fail":
+        return judged
+    return attrs.evolve(judged, outcome="inconclusive", reason="missing_evidence" if absent else "no_server_usage")
+
+
+def _with_runs(state: State, judged: Judgement) -> Judgement:
+    """Let what is amiss with the trials' runs stand in the way of a pass."""
+    return doubted(judged, state.run_obstacle()) if judged.outcome == "pass" else judged
+
+
+def _cost(state: State, criterion: Criterion) -> Judgement:
+    prices = _prices(state)
+    if not prices or not state.trials:
+        return missing()
+    observed, why = _dearest(state, prices)
+    return _with_runs(state, observe(state, criterion, state.of_type("price", "serving_trial"), observed, why))
+
+
+def _dearest(state: State, prices: list[Price]) -> tuple[int | None, str | None]:
+    if len({price.currency for price in prices}) > 1:
+        return None, "currencies_differ"
+    if any(price.accelerators < state.plan.target.requested_accelerators for price in prices):
+        return None, "accelerators_unpriced"
+    costs: list[int] = []
+    for item in state.trials:
+        payload = item.record.payload
+        assert isinstance(payload, ServingTrial)
+        assert item.requests is not None
+        found = [cost_micros(price, payload, item.requests) for price in prices]
+        known = [cost for cost in found if cost is not None]
+        if len(known) < len(found):
+            return None, "no_server_usage"
+        costs += known
+    return max(costs), None
+
+
+def _timelines(state: State) -> tuple[VerifiedRecord, ...]:
+    return state.of_type("failure_timeline")
+
+
+def _failure(item: VerifiedRecord) -> Failure:
+    assert item.requests is not None
+    assert item.series is not None
+    return read_failure(item.requests, item.series)
+
+
+def _recorded(state: State, criterion: Criterion) -> Judgement:
+    items = _timelines(state)
+    judged = observe(state, criterion, items, sum(_failure(item).whole for item in items))
+    if judged.outcome == "fail":
+        return attrs.evolve(judged, outcome="inconclusive", reason="timeline_incomplete")
+    return judged
+
+
+Figure = Callable[[list[Failure]], int | None]
+
+
+def _worst(values: list[int | None], worst: Callable[[list[int]], int] = max) -> int | None:
+    """Return the worst value; None where one is not known."""
+    known = [value for value in values if value is not None]
+    return worst(known) if known and len(known) == len(values) else None
+
+
+_FIGURES: Mapping[str, Figure] = {
+    "restart_seconds": lambda failures: _worst([failure.restart_seconds for failure in failures]),
+    "interruption_ns": lambda failures: _worst([failure.longest_gap_ns for failure in failures]),
+    "requests_lost_in_failure": lambda failures: sum(failure.lost for failure in failures),
+    "requests_served_in_failure": lambda failures: _worst([failure.served for failure in failures], min),
+}
+
+
+def _of_failures(state: State, criterion: Criterion) -> Judgement:
+    """Judge a figure of the failures; one that is not whole can fail a criterion and never pass it."""
+    items = _timelines(state)
+    if not items:
+        return missing()
+    failures = [_failure(item) for item in items]
+    judged = observe(state, criterion, items, _FIGURES[criterion.metric](failures), "timeline_incomplete")
+    whole = all(failure.whole for failure in failures)
+    return judged if whole or judged.outcome != "pass" else doubted(judged, "timeline_incomplete")
+
+
+JUDGES: Mapping[str, Judge] = {
+    "cost_inputs_missing": _cost_inputs,
+    "cost_micros_per_million_output_tokens": _cost,
+    "worker_failures_recorded": _recorded,
+    **dict.fromkeys(_FIGURES, _of_failures),
+}

@@ -11,6 +11,7 @@ from moeplan.evaluation.evidence_state import State
 from moeplan.model.plan import Criterion
 from moeplan.model.verdict import TrialResult
 from moeplan.model.verified import VerifiedRecord
+from moeplan.units import MAX_SAFE_INTEGER
 
 __all__ = ["Judge", "Judgement", "compare", "doubted", "missing", "observe"]
 
@@ -85,6 +86,8 @@ def observe(
     obstacle = state.obstacle(records)
     if obstacle is not None:
         return Judgement("inconclusive", None, obstacle, used)
+    if type(observed) is int and abs(observed) > MAX_SAFE_INTEGER:
+        observed, reason = None, "value_too_large"
     outcome, why = compare(criterion, observed, reason)
     judged = Judgement(outcome, observed, why, used, binding=state.binding_of(records))
     return doubted(judged, state.doubt(records) or state.run_doubt(records))

@@ -37,8 +37,27 @@ def _milliseconds(criterion: Criterion) -> int:
 
 def _worker_failure(rules: Rules, _facts: Facts) -> str:
     text = "One worker is made to fail, and the time to restart and the gap in service are put on record"
-    if "resilience.requests_lost" in rules:
+    restart = rules["resilience.restart"].limit
+    if restart is not None:
+        text += f"; it is ready again within {restart} s"
+    if "resilience.requests_served" in rules:
         return text + "; traffic keeps being served and no request is lost."
+    return text + "."
+
+
+def _expert_load(rules: Rules, _facts: Facts) -> str:
+    text = "The load of the experts is reported, hot and dead ones and what becomes of dropped tokens included"
+    ratio = rules["routing.load_ratio"].limit
+    if type(ratio) is int:
+        return f"{text}; no expert is selected more than {format_basis_points(ratio)} of its layer's mean."
+    return text + "."
+
+
+def _cost(rules: Rules, _facts: Facts) -> str:
+    text = "The cost of infrastructure for one million successful output tokens is reported"
+    cost = rules["economics.cost"].limit
+    if type(cost) is int:
+        return f"{text} and at most {format_count(cost)} millionths of the price's currency."
     return text + "."
 
 
@@ -70,12 +89,10 @@ _CLAUSES: dict[str, Callable[[Rules, Facts], str]] = {
     "sustained_load": lambda rules, _: (
         f"Concurrency {rules['sla.concurrency'].limit} is held; no request is lost and no output is invalid."
     ),
-    "expert_load": lambda _r, _f: (
-        "The load of the experts is reported, hot and dead ones and what becomes of dropped tokens included."
-    ),
+    "expert_load": _expert_load,
     "communication": lambda _r, _f: (
         "The share of routing and all-to-all traffic is quantified as far as the runtime shows it."
     ),
-    "cost": lambda _r, _f: "The cost of infrastructure for one million successful output tokens is reported.",
+    "cost": _cost,
     "worker_failure": _worker_failure,
 }

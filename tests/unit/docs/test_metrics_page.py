@@ -11,7 +11,15 @@ from moeplan.planning.builder import plan
 from tests.unit.docs.pages import ROOT, sections, table_rows
 
 _PAGE = ROOT / "docs/metrics.md"
-_OBSERVED = {"serving_trial", "checkpoint_digest", "checkpoint_manifest"}
+_OBSERVED = {
+    "serving_trial",
+    "checkpoint_digest",
+    "checkpoint_manifest",
+    "expert_counts",
+    "communication_trace",
+    "price",
+    "failure_timeline",
+}
 """Evidence that this release can import or make."""
 
 

@@ -139,7 +139,7 @@ class TestGates:
         found = [gate.outcome for gate in verdict.gates]
         assert found == ["pass", "pass", "pass", "pass", "fail", "blocked", "blocked"]
         assert verdict.readiness == "not_ready"
-        assert [c.outcome for c in gate_of(verdict, "routing_health").criteria] == ["waived"] * 3
+        assert {c.outcome for c in gate_of(verdict, "routing_health").criteria} == {"waived"}
 
     def test_a_failed_first_gate_blocks_six(self) -> None:
         assert list(outcomes(hashed_late()).values()) == ["fail", *["blocked"] * 6]

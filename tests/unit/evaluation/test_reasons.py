@@ -13,10 +13,12 @@ import pytest
 
 import moeplan.evaluation
 from moeplan.catalogue.metrics import METRICS
+from moeplan.evaluation.communication import STEP_PARTS
+from moeplan.evaluation.failures import EVENTS
 from moeplan.evaluation.next_steps import REASONS, next_step
 from moeplan.model.checkpoint import CheckpointFile, CheckpointIndex, root_digest
 from moeplan.model.deployment import RuntimeIdentity
-from moeplan.model.evidence import EngineCounters, RunTrial
+from moeplan.model.evidence import RECORD_TYPES, EngineCounters, RunObservation, RunTrial
 from moeplan.model.policy import LeastBinding
 from moeplan.model.verified import VerifiedRecord
 from moeplan.units import MAX_SAFE_INTEGER
@@ -47,6 +49,8 @@ from tests.build import (
     steady_requests,
     with_criterion,
 )
+from tests.unit.evaluation.economics_cases import ECONOMICS_REASONS, priced
+from tests.unit.evaluation.routing_cases import ROUTING_REASONS
 
 PLAN = build_plan()
 SLOW = 2000 * MS
@@ -157,6 +161,14 @@ def aborted() -> Case:
     return without_listing(case, runs=(attrs.evolve(run, manifest=manifest, digest=identify(manifest)),))
 
 
+def price_aborted() -> Case:
+    """Keep a run that began another record of the type and left none."""
+    case = priced()
+    run = case.evidence.runs[0]
+    manifest = attrs.evolve(run.manifest, observations=(RunObservation("price", None, ()),))
+    return without_listing(case, runs=(attrs.evolve(run, manifest=manifest, digest=identify(manifest)),))
+
+
 CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     "above_limit": (lambda: trials_with(each_row(ttft_ns=SLOW, end_ns=None)), "sla.ttft_p95", "fail"),
     "after_instant": (lambda: ready_case().but(at=TRIAL_START), "sla.ttft_p95", "inconclusive"),
@@ -251,6 +263,9 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
         "sla.engine_counters",
         "inconclusive",
     ),
+    "observation_aborted": (price_aborted, "economics.cost", "inconclusive"),
+    **ROUTING_REASONS,
+    **ECONOMICS_REASONS,
 }
 
 
@@ -292,6 +307,10 @@ def words_of_the_sources() -> set[str]:
 
 NO_REASONS = {
     *METRICS,
+    *RECORD_TYPES,
+    *EVENTS,
+    *STEP_PARTS,
+    "step_ns",
     "checkpoint_manifest",
     "input_tokens",
     "output_tokens",
@@ -300,7 +319,7 @@ NO_REASONS = {
     "plan_blocked",
     "unexpected_subject",
 }
-"""Words that look like a code and are a metric, a column, a document, or a code of the verdict itself."""
+"""Words that look like a code and are a metric, a type of evidence, a column, or a code of the verdict itself."""
 
 
 def test_what_the_sources_can_emit_has_a_next_step_and_nothing_else_has() -> None:

@@ -194,13 +194,18 @@ def test_supported_record_removes_the_risk_and_holds_for_its_runtime_only() -> N
     assert "sglang" in other.risks[0]
 
 
-def test_high_availability_changes_the_resilience_criterion_alone() -> None:
+def test_high_availability_changes_the_resilience_criteria_alone() -> None:
     single, ha = made(), made(availability="ha")
     assert single.validation_gates[:6] == ha.validation_gates[:6]
     extra = {rule.id for rule in ha.validation_gates[6].criteria} - {
         rule.id for rule in single.validation_gates[6].criteria
     }
-    assert extra == {"resilience.requests_lost"}
+    assert extra == {"resilience.requests_served"}
+    lost = [planned.validation_gates[6].criteria[5] for planned in (single, ha)]
+    assert [(rule.id, rule.comparator, rule.limit) for rule in lost] == [
+        ("resilience.requests_lost", "reported", None),
+        ("resilience.requests_lost", "le", 0),
+    ]
     first, second = (result.validation_gates[6].acceptance_criteria for result in (single, ha))
     assert first[0] == second[0]
     assert first[1] != second[1]
