@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from moeplan.errors import InputError
-from moeplan.model.columns import NARROW, WIDE
+from moeplan.model.columns import NARROW, WIDE, column_of, view
 from moeplan.model.tables import ChunkGapTable, RequestTable, table_faults
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["TrialBuilder"]
 
-_COLUMNS = ("request", "start_ns", "queue_ns", "ttft_ns", "end_ns", "chunks", "input_tokens", "output_tokens", "usage")
+_COLUMNS = (
+    "request", "start_ns", "queue_ns", "ttft_ns", "end_ns", "chunks", "input_tokens", "output_tokens", "usage", "gaps",
+)  # fmt: skip
+"""The columns of a request table but its outcomes, and the number of gaps."""
 
 
 class TrialBuilder:
@@ -19,9 +26,8 @@ class TrialBuilder:
 
     def __init__(self) -> None:
         """Begin a trial without requests."""
-        self._columns = {name: array(WIDE) for name in _COLUMNS}
+        self._rows = array(WIDE)
         self._outcome: list[str] = []
-        self._gap_counts = array(WIDE)
         self._gaps = array(NARROW)
 
     def __len__(self) -> int:
@@ -60,10 +66,9 @@ class TrialBuilder:
         count = self._add_gaps(gaps)
         if chunks is None:
             chunks = count + 1 if count or ttft_ns else 0
-        values = (request, start_ns, queue_ns, ttft_ns, end_ns, chunks, input_tokens, output_tokens, int(usage))
-        for column, value in zip(self._columns.values(), values, strict=True):
-            column.append(value)
-        self._gap_counts.append(count)
+        self._rows.extend(
+            (request, start_ns, queue_ns, ttft_ns, end_ns, chunks, input_tokens, output_tokens, int(usage), count)
+        )
         self._outcome.append(outcome)
 
     def _add_gaps(self, gaps: Iterable[int]) -> int:
@@ -89,39 +94,34 @@ class TrialBuilder:
         Raises:
             InputError: the rows contradict themselves, each other or the duration.
         """
-        origin = min(self._columns["start_ns"], default=0) if origin_ns is None else origin_ns
-        starts, numbers = self._columns["start_ns"], self._columns["request"]
-        order = sorted(range(len(self)), key=lambda row: (starts[row], numbers[row]))
-        columns = {name: array(WIDE, (column[row] for row in order)) for name, column in self._columns.items()}
+        import numpy as np
+
+        rows = view(self._rows).reshape(-1, len(_COLUMNS))
+        columns = dict(zip(_COLUMNS, rows.T, strict=True))
+        gaps = self._gap_table(columns["request"], columns["gaps"])
+        order = np.lexsort((columns["request"], columns["start_ns"]))
+        first = 0 if not len(rows) else int(columns["start_ns"].min()) if origin_ns is None else origin_ns
+        made = {name: column[order] for name, column in columns.items() if name != "gaps"}
         for name in ("start_ns", "end_ns"):
-            columns[name] = array(WIDE, (value - origin for value in columns[name]))
-        requests = RequestTable(**columns, outcome=tuple(self._outcome[row] for row in order))
-        gaps = self._gap_table()
+            made[name] = made[name] - first
+        outcome = tuple(map(self._outcome.__getitem__, order.tolist()))
+        requests = RequestTable(**{name: column_of(column) for name, column in made.items()}, outcome=outcome)
         last = max(requests.end_ns, default=0)
         faults = tuple(table_faults(requests, gaps, last if duration_ns is None else duration_ns))
         if faults:
             raise InputError(*faults)
         return requests, gaps
 
-    def _gap_table(self) -> ChunkGapTable:
+    def _gap_table(self, numbers: NDArray[Any], counts: NDArray[Any]) -> ChunkGapTable:
         """Return the gaps by request; their column is only built anew where requests did not come in their order."""
-        numbers, counts, gaps = self._columns["request"], self._gap_counts, self._gaps
-        order: Sequence[int] = range(len(self))
-        if any(numbers[row] <= numbers[row - 1] for row in order[1:]):
-            starts = _starts(counts)
-            order = sorted(order, key=numbers.__getitem__)
+        import numpy as np
+
+        order, gaps = np.arange(len(numbers)), self._gaps
+        if bool((numbers[1:] <= numbers[:-1]).any()):
+            stops = np.cumsum(counts)
+            order = np.argsort(numbers, kind="stable")
             gaps = array(gaps.typecode)
-            for row in order:
-                gaps.extend(self._gaps[starts[row] : starts[row] + counts[row]])
-        rows = [row for row in order if counts[row]]
-        return ChunkGapTable.of_counts(
-            array(WIDE, (numbers[row] for row in rows)), array(WIDE, (counts[row] for row in rows)), gaps
-        )
-
-
-def _starts(counts: array[int]) -> array[int]:
-    made, at = array(WIDE), 0
-    for count in counts:
-        made.append(at)
-        at += count
-    return made
+            for row in order.tolist():
+                gaps.extend(self._gaps[int(stops[row] - counts[row]) : int(stops[row])])
+        kept = order[counts[order] > 0]
+        return ChunkGapTable.of_counts(column_of(numbers[kept]), column_of(counts[kept]), gaps)
