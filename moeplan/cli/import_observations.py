@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from moeplan.cli import import_vllm_log
+from moeplan.cli import import_reported, import_vllm_log
 from moeplan.cli.actions import Actions, add_action
 
 __all__ = ["OBSERVATION_IMPORTS", "ObservationImport", "add_observation_imports"]
@@ -31,6 +31,13 @@ OBSERVATION_IMPORTS = (
         import_vllm_log.EXAMPLE,
         import_vllm_log.add_arguments,
         import_vllm_log.run,
+    ),
+    ObservationImport(
+        "reported",
+        "a tool's own figures without raw data",
+        import_reported.EXAMPLE,
+        import_reported.add_arguments,
+        import_reported.run,
     ),
 )
 
