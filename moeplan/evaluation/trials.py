@@ -23,6 +23,7 @@ __all__ = [
     "concurrency_peak",
     "concurrency_sustained",
     "counter_differences",
+    "starts_recorded",
     "ttft_groups",
 ]
 
@@ -168,9 +169,16 @@ def counter_differences(requests: RequestTable, payload: ServingTrial) -> Count:
     return sum(told != total for told, total in zip(engine, sums, strict=True)), None
 
 
+def starts_recorded(requests: RequestTable) -> bool:
+    """Return whether the tool recorded when requests were sent.
+
+    No client sends all its requests in one nanosecond: equal starts are those of a tool that records none.
+    """
+    return len(requests) < 2 or min(requests.start_ns) < max(requests.start_ns)
+
+
 def _sustained(requests: RequestTable, _payload: ServingTrial) -> Count:
-    # No client sends two requests in one nanosecond: equal starts are those of a tool that records none.
-    if len(requests) > 1 and min(requests.start_ns) == max(requests.start_ns):
+    if not starts_recorded(requests):
         return None, "no_start_times"
     return concurrency_sustained(requests), None
 

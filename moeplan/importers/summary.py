@@ -7,7 +7,7 @@ import attrs
 from moeplan.catalogue.order_statistics import nearest_rank
 from moeplan.evaluation.quantiles import upper_tail
 from moeplan.evaluation.samples import Sample
-from moeplan.evaluation.trials import chunk_gap_groups, concurrency_peak, ttft_groups
+from moeplan.evaluation.trials import chunk_gap_groups, concurrency_peak, starts_recorded, ttft_groups
 from moeplan.importers.trial import ImportedTrial
 from moeplan.model.tables import REQUEST_OUTCOMES
 from moeplan.units import format_ns
@@ -19,7 +19,8 @@ __all__ = ["TrialSummary", "summarize"]
 class TrialSummary:
     """What one trial shows: counts by outcome, nearest-rank p95 in ns, the tool's own p95 in ms as it wrote it.
 
-    A p95 is None where it falls on a request that failed: there is no such time.
+    A p95 is None where it falls on a request that failed: there is no such time. ``concurrency_peak`` is None where
+    the tool records no start times.
     """
 
     requests: int
@@ -29,7 +30,7 @@ class TrialSummary:
     ttft_p95_ns: int | None
     tool_ttft_p95_ms: str | None
     chunk_gap_p95_ns: int | None
-    concurrency_peak: int
+    concurrency_peak: int | None
 
     def cells(self) -> tuple[str, ...]:
         """Return the summary as the cells of a table."""
@@ -38,7 +39,8 @@ class TrialSummary:
         ]
         tool = f"{float(self.tool_ttft_p95_ms):.3f} ms" if self.tool_ttft_p95_ms else "none"
         lost = f"{self.error} failed, {self.truncated} truncated"
-        return (str(self.requests), lost, ours[0], tool, ours[1], str(self.concurrency_peak))
+        peak = "unknown" if self.concurrency_peak is None else str(self.concurrency_peak)
+        return (str(self.requests), lost, ours[0], tool, ours[1], peak)
 
 
 def summarize(trial: ImportedTrial) -> TrialSummary:
@@ -52,7 +54,7 @@ def summarize(trial: ImportedTrial) -> TrialSummary:
         ttft_p95_ns=_p95(ttft_groups(trial.requests)),
         tool_ttft_p95_ms=next((claim.value for claim in trial.claims if claim.name == trial.ttft_p95_claim), None),
         chunk_gap_p95_ns=_p95(chunk_gap_groups(trial.requests, trial.chunk_gaps)),
-        concurrency_peak=concurrency_peak(trial.requests),
+        concurrency_peak=concurrency_peak(trial.requests) if starts_recorded(trial.requests) else None,
     )
 
 

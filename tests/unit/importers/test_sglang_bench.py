@@ -12,6 +12,7 @@ import pytest
 from moeplan.catalogue.order_statistics import nearest_rank
 from moeplan.errors import InputError
 from moeplan.importers.sglang_bench import import_sglang_bench
+from moeplan.importers.summary import summarize
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 
 SHARED = Path(__file__).resolve().parents[3].parent / "shared"
@@ -148,6 +149,12 @@ def test_failed_requests_are_named_by_their_index() -> None:
 def test_a_claim_that_the_raw_data_do_not_bear_out_is_an_error(name: str, value: float) -> None:
     findings = [item for item in trial(**{name: value}).findings if item.code == "claim_mismatch"]
     assert [(item.severity, item.where) for item in findings] == [("error", name)]
+
+
+def test_the_summary_of_a_run_without_start_times_claims_no_concurrency() -> None:
+    shown = summarize(trial())
+    assert (shown.concurrency_peak, shown.cells()[-1]) == (None, "unknown")
+    assert (shown.complete, shown.truncated, shown.tool_ttft_p95_ms) == (2, 1, "290.0")
 
 
 def test_several_runs_of_one_file_are_several_trials() -> None:
