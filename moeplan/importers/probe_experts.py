@@ -15,7 +15,7 @@ from moeplan.errors import InputError, escape
 from moeplan.importers.probe_record import ProbeRecord, check_group
 from moeplan.model.observations import EngineCounters, ExpertCounts, ExpertLayer
 from moeplan.model.series import ExpertCountTable
-from moeplan.units import NS_PER_S
+from moeplan.units import MAX_SAFE_INTEGER, NS_PER_S
 
 __all__ = ["CountedExperts", "counted_experts"]
 
@@ -87,6 +87,8 @@ def counted_experts(
     origin = min(span.start_ns for each in spans.values() for span in each)
     end = max(span.end_ns for each in spans.values() for span in each)
     selections = _merged(grid, spans.values())
+    if any(count > MAX_SAFE_INTEGER for each in selections for counts in each.values() for count in counts):
+        raise found[0].refused("out_of_range", "more selections than a count holds", f"at most {MAX_SAFE_INTEGER}")
     table = _table(grid, selections, origin // NS_PER_S * NS_PER_S)
     every = [span for each in spans.values() for span in each]
     return CountedExperts(
@@ -104,7 +106,7 @@ def counted_experts(
         strays=sum(span.strays for span in every),
         engine_start_ns=found[0].engine_start_ns,
         engine_version=str(found[0].header["engine"].get("version", "")),
-        probe_version=str((found[0].header.get("probe") or {}).get("version", "")),
+        probe_version=str(found[0].header["probe"].get("version", "")),
     )
 
 
@@ -142,8 +144,8 @@ def _layers(found: tuple[ProbeRecord, ...]) -> tuple[tuple[ExpertLayer, ...], di
     """Return all layers in order of number, and the number of each by its name."""
     by_name: dict[str, dict[str, Any]] = {}
     for record in found:
-        for layer in record.header.get("layers") or ():
-            known = by_name.setdefault(str(layer.get("name")), layer)
+        for layer in record.header["layers"]:
+            known = by_name.setdefault(layer["name"], layer)
             if (known.get("experts"), known.get("topK")) != (layer.get("experts"), layer.get("topK")):
                 raise record.refused("layers_differ", f"layer {escape(str(layer.get('name')), 200)} is not that of all")
     if not by_name:
@@ -158,8 +160,8 @@ def _layers(found: tuple[ProbeRecord, ...]) -> tuple[tuple[ExpertLayer, ...], di
 
 
 def _number(layer: dict[str, Any]) -> int:
-    match = _NUMBER.search(str(layer.get("name")))
-    return int(match[1]) if match else int(layer.get("layer", 0))
+    match = _NUMBER.search(layer["name"])
+    return int(match[1]) if match else int(layer["layer"])
 
 
 def _layer(layer: dict[str, Any], number: int) -> ExpertLayer:
@@ -204,9 +206,13 @@ def _span(
 ) -> _Span:
     start, end, strays = _count(record, line, "startNs"), _count(record, line, "endNs"), 0
     selections: dict[int, list[int]] = {}
-    for row in line.get("layers") or ():
-        number, counts = names.get(row.get("layer")), row.get("selections")
-        if number is None or type(counts) is not list or len(counts) != experts[number]:
+    rows = line.get("layers")
+    if type(rows) is not list or not all(type(row) is dict for row in rows):
+        raise _wrong(record, line, "layers that are none")
+    for row in rows:
+        place, counts = row.get("layer"), row.get("selections")
+        number = names.get(place) if type(place) is int else None
+        if number is None or number in selections or type(counts) is not list or len(counts) != experts[number]:
             raise _wrong(record, line, "a layer or its experts are not those of the header")
         if any(type(count) is not int or count < 0 for count in counts):
             raise _wrong(record, line, "a count that is none")

@@ -21,6 +21,8 @@ FORMAT = "moeplan-probe-record"
 KINDS = ("weights", "experts", "memory")
 MAX_RECORD_BYTES = 2 << 30
 _VERSION = 1
+_MOST_EXPERTS = 100_000
+_MOST_RANKS = 100_000
 _CLOCK_STEP_NS = NS_PER_S
 """How far the wall clock may move against the monotonic one within a record."""
 _PARTS = (("dataParallel", "dp"), ("pipelineParallel", "pp"), ("tensorParallel", "tp"))
@@ -75,12 +77,13 @@ def read_probe_record(name: str, data: bytes) -> ProbeRecord:
         raise InputError(Issue(escape(name, 200), "too_large", "record too large", f"{MAX_RECORD_BYTES} bytes", got))
     rows = data.split(b"\n")[:-1]
     lines = [_line(name, number, row) for number, row in enumerate(rows, 1)]
-    if not lines or lines[0].get("format") != FORMAT:
+    if not lines or lines[0]["type"] != "header" or lines[0].get("format") != FORMAT:
         raise _error(name, 1, "not_a_probe_record", "no header of a probe's record", f'"format": "{FORMAT}"')
     header = lines[0]
     if header.get("formatVersion") != _VERSION or header.get("kind") not in KINDS:
         raise _error(name, 1, "unsupported_version", "a record of another version", f"version {_VERSION}, a known kind")
     _check_sequence(name, lines)
+    _check_header(name, header)
     origin = _instant(name, header, "origin", "wallNs")
     record = ProbeRecord(
         name=name,
@@ -134,6 +137,37 @@ def _line(name: str, number: int, row: bytes) -> dict[str, Any]:
     return value
 
 
+def _check_header(name: str, header: dict[str, Any]) -> None:
+    """Refuse parts of a header that are not what the format says; parts that may be missing become empty."""
+    for key in ("engine", "rank", "loader", "switches", "probe"):
+        if type(header.setdefault(key, {})) is not dict:
+            raise _error(name, 1, "wrong_type", f"{key} is no object", "the published format")
+    layers = header.setdefault("layers", [])
+    if type(layers) is not list or not all(_is_layer(layer) for layer in layers):
+        step = "name, experts, topK, draft and hashRouted of each"
+        raise _error(name, 1, "wrong_type", "layers are not those of the published format", step)
+    if len({layer["layer"] for layer in layers}) != len(layers) or len({layer["name"] for layer in layers}) < len(
+        layers
+    ):
+        raise _error(name, 1, "layer_twice", "two layers of one number or name", "each once")
+
+
+def _is_layer(value: Any) -> bool:
+    if type(value) is not dict or type(value.get("name")) is not str or not 0 < len(value["name"]) <= 200:
+        return False
+    counts = [value.get(key) for key in ("layer", "experts", "topK")]
+    if not all(type(count) is int and 0 <= count <= _MOST_EXPERTS for count in counts) or 0 in counts[1:]:
+        return False
+    dropped = value.get("dropped")
+    return dropped is None or (
+        type(dropped) is dict
+        and type(dropped.get("count")) is int
+        and dropped["count"] >= 0
+        and type(dropped.get("basis")) is str
+        and 0 < len(dropped["basis"]) <= 200
+    )
+
+
 def _check_sequence(name: str, lines: list[dict[str, Any]]) -> None:
     for number, line in enumerate(lines[1:]):
         if line.get("seq") != number:
@@ -158,12 +192,11 @@ def _check_lines(record: ProbeRecord) -> None:
 
 
 def _rank(name: str, header: dict[str, Any]) -> str:
-    ranks, parts = header.get("rank"), []
-    if type(ranks) is not dict or type(header.get("engine")) is not dict:
-        raise _error(name, 1, "wrong_type", "no rank or no engine", "rank and engine of the published format")
+    parts = []
     for part, short in _PARTS:
-        group = ranks.get(part) or {"rank": 0, "size": 1}
-        if not all(type(group.get(key)) is int for key in ("rank", "size")) or not 0 <= group["rank"] < group["size"]:
+        group = header["rank"].get(part) or {"rank": 0, "size": 1}
+        whole = type(group) is dict and all(type(group.get(key)) is int for key in ("rank", "size"))
+        if not whole or not 0 <= group["rank"] < group["size"] <= _MOST_RANKS:
             raise _error(name, 1, "out_of_range", f"no rank of {part}", "rank below size")
         if group["size"] > 1 or short == "tp":
             parts.append(f"{short}{group['rank']}")

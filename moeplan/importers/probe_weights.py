@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Iterable
 from typing import Any
@@ -14,6 +15,9 @@ from moeplan.model.observations import LoadedBytes
 from moeplan.model.series import TensorDigestTable
 
 __all__ = ["LoadedWeights", "loaded_weights"]
+
+_IDENTIFIER = re.compile(r"[a-z0-9][a-z0-9._-]{0,127}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @attrs.frozen
@@ -54,7 +58,7 @@ def loaded_weights(records: Iterable[ProbeRecord]) -> LoadedWeights:
             loader=_loader(found[0]),
             ranks=tuple(record.rank for record in found),
             row_count=len(rows),
-            counting=any(bool((record.header.get("switches") or {}).get("count")) for record in found),
+            counting=any(record.header["switches"].get("count") is not False for record in found),
         ),
         table=TensorDigestTable(
             rank=tuple(row[0] for row in rows),
@@ -66,13 +70,16 @@ def loaded_weights(records: Iterable[ProbeRecord]) -> LoadedWeights:
         end_ns=max(record.origin_ns + record.lines[-1]["timeNs"] for record in found),
         engine_start_ns=found[0].engine_start_ns,
         engine_version=str(first["engine"].get("version", "")),
-        probe_version=str((first.get("probe") or {}).get("version", "")),
+        probe_version=str(first["probe"].get("version", "")),
     )
 
 
 def _loader(record: ProbeRecord) -> str:
-    loader = record.header.get("loader") or {}
-    return str(loader.get("format") or loader.get("class") or "unknown").lower()
+    loader = record.header["loader"]
+    name = str(loader.get("format") or loader.get("class") or "unknown").lower()
+    if _IDENTIFIER.fullmatch(name) is None:
+        raise record.refused("wrong_type", "the loader's name is none", "letters, digits, '.', '_' and '-'")
+    return name
 
 
 def _tensors(record: ProbeRecord) -> list[tuple[str, str, int, str]]:
@@ -89,8 +96,11 @@ def _tensors(record: ProbeRecord) -> list[tuple[str, str, int, str]]:
     by_name: dict[str, tuple[str, str, int, str]] = {}
     for line in tensors:
         name = line.get("name")
-        row = (record.rank, str(name), _bytes(record, line), f"sha256:{line.get('sha256')}")
-        if type(name) is not str or by_name.setdefault(name, row) != row:
+        digest = line.get("sha256")
+        if type(name) is not str or type(digest) is not str or _SHA256.fullmatch(digest) is None:
+            raise record.refused("wrong_type", f"a tensor without name or digest, seq {line['seq']}", "both, as text")
+        row = (record.rank, name, _bytes(record, line), f"sha256:{digest}")
+        if by_name.setdefault(name, row) != row:
             raise _twice(record, line)
     return [by_name[name] for name in sorted(by_name)]
 
