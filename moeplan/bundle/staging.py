@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moeplan.digest import digest_stream
-from moeplan.errors import Issue, StoreError, escape
-from moeplan.wire.files import open_regular, store_error, sync_directory, write_chunks
+from moeplan.wire.files import open_regular, require_free, store_error, sync_directory, write_chunks
 
 __all__ = ["staged_directory", "write_member"]
 
@@ -26,7 +25,7 @@ def staged_directory(target: Path | str) -> Iterator[Path]:
     """
     where, staging = Path(os.path.abspath(target)), None
     try:
-        _require_free(where)
+        require_free(where)
         staging = Path(tempfile.mkdtemp(dir=where.parent, prefix=f".{where.name}.", suffix=".tmp"))
         filling = staging / "content"
         filling.mkdir()
@@ -59,16 +58,6 @@ def write_member(root: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, i
     write_chunks(target, chunks)
     with open_regular(target) as stream:
         return digest_stream(stream)
-
-
-def _require_free(where: Path) -> None:
-    if not os.path.lexists(where):
-        return
-    if where.is_symlink() or not where.is_dir() or any(where.iterdir()):
-        hint = "name a directory that does not exist yet, or an empty one"
-        raise StoreError(
-            Issue(escape(str(where), 400), "target_exists", "target is in the way", "a free name", next=hint)
-        )
 
 
 def _discard(staging: Path | None) -> None:

@@ -3,72 +3,39 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 import attrs
 
-from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, escape
-from moeplan.evaluation.trials import counter_differences
 from moeplan.importers.given import GivenFile
-from moeplan.importers.prometheus import counters_between, read_snapshot
 from moeplan.importers.table import Importer
-from moeplan.importers.trial import ImportedTrial, TrialInputs
-from moeplan.model.deployment import Deployment
-from moeplan.model.evidence import (
-    Attachment,
-    Collector,
-    EngineCounters,
-    EvidenceRecord,
-    RunManifest,
-    RunTrial,
-    ServingTrial,
-    TrialRef,
+from moeplan.importers.trial import ImportedTrial
+from moeplan.importers.trial_record import (
+    ImportedRecord,
+    MadeTrial,
+    RunInputs,
+    make_trial,
+    naming,
+    plain_name,
+    tool_path,
+    warmup_requests,
 )
+from moeplan.model.evidence import RunManifest, RunTrial, TrialRef
 from moeplan.model.finding import Finding
-from moeplan.units import format_instant
 from moeplan.wire.documents import dump_document, identify
-from moeplan.wire.tables import dump_chunk_gaps, dump_requests
 
-__all__ = ["GivenFile", "ImportedRecord", "ImportedRun", "RunInputs", "import_run", "plain_name", "run_name"]
-
-_MEDIA_TYPES = {
-    "json": "application/json",
-    "jsonl": "application/jsonl",
-    "parquet": "application/vnd.apache.parquet",
-    "prom": "text/plain",
-}
-
-
-@attrs.frozen
-class RunInputs:
-    """What holds for every trial of the run.
-
-    Attributes:
-        plan: the plan's digest.
-        deployment: what served.
-        trial: what was stated of each trial.
-        commit_only: name the tool's file and the scrapes by digest, without enclosing them.
-        summaries: the tool's own summaries: all of its one file, or one for each file.
-    """
-
-    plan: str
-    deployment: Deployment
-    trial: TrialInputs
-    commit_only: bool = False
-    summaries: tuple[GivenFile, ...] = ()
-
-
-@attrs.frozen
-class ImportedRecord:
-    """One trial's record, where it goes, its identity, and the trial it was made of."""
-
-    path: str
-    digest: str
-    record: EvidenceRecord
-    trial: ImportedTrial
-    counters: EngineCounters | None
+__all__ = [
+    "GivenFile",
+    "ImportedRecord",
+    "ImportedRun",
+    "MadeTrial",
+    "RunInputs",
+    "import_run",
+    "import_trial",
+    "plain_name",
+    "run_name",
+]
 
 
 @attrs.frozen
@@ -80,17 +47,6 @@ class ImportedRun:
     records: tuple[ImportedRecord, ...]
     files: Mapping[str, bytes | GivenFile]
     findings: tuple[Finding, ...]
-
-
-@attrs.frozen
-class _Scrapes:
-    """The engine's counters around one trial."""
-
-    before: GivenFile
-    after: GivenFile
-    started: int | None
-    model: str
-    counters: EngineCounters
 
 
 def run_name(tool_files: Sequence[GivenFile]) -> str:
@@ -121,20 +77,14 @@ def import_run(
     records: list[ImportedRecord] = []
     enclosed: dict[str, str] = {}
     for number, (file, trial) in enumerate(read, 1):
-        scrapes = _scrapes(metrics[number - 1], metrics[number], trial.model) if metrics else None
-        prefix = f"attachments/{run}/trial-{number}-"
+        around = (metrics[number - 1], metrics[number]) if metrics else None
         # The trials of one file share its one copy, which has the first one's number.
-        tool_path = enclosed.setdefault(file.digest, f"{prefix}tool-output.{importer.ending}")
+        copy = enclosed.setdefault(file.digest, tool_path(importer, TrialRef(run, number)))
         summaries = _summaries_of(file, tool_files, inputs)
-        attachments = _attachments(prefix, tool_path, trial, (file, *summaries), scrapes, inputs.commit_only, files)
-        with _naming(file):
-            record = _record(importer, TrialRef(run, number), trial, scrapes, attachments, inputs)
-        path = f"evidence/{run}-trial-{number}.json"
-        files[path] = document = dump_document(record)
-        counters = scrapes.counters if scrapes else None
-        records.append(ImportedRecord(path, digest_bytes(document), record, trial, counters))
-        remarks = (*trial.findings, *_counter_findings(trial, record), *_model_findings(trial, scrapes))
-        findings += [_placed(finding, number) for finding in remarks]
+        made = make_trial(importer, TrialRef(run, number), trial, copy, (file, *summaries), around, inputs)
+        files |= made.files
+        findings += made.findings
+        records.append(made.record)
     _require_alike([file for file, _ in read], records)
     manifest = _manifest(run, records, inputs)
     manifest_path = f"evidence/{run}.json"
@@ -142,14 +92,31 @@ def import_run(
     return ImportedRun(manifest_path, manifest, tuple(records), files, tuple(findings))
 
 
-@contextmanager
-def _naming(file: GivenFile) -> Iterator[None]:
-    """Name the file in whatever error is raised about it."""
-    try:
-        yield
-    except InputError as error:
-        error.source = escape(file.name)
-        raise
+def import_trial(
+    importer: Importer,
+    file: GivenFile,
+    around: tuple[GivenFile, GivenFile] | None,
+    ref: TrialRef,
+    inputs: RunInputs,
+) -> MadeTrial:
+    """Return the one trial in ``file`` as a trial of a run that goes on. Pure: no path, no clock.
+
+    Args:
+        importer: reads the file.
+        file: the tool's file.
+        around: the engine's ``/metrics`` before and after the trial, where there are any.
+        ref: which trial of which run it is.
+        inputs: what was stated.
+
+    Raises:
+        InputError: a file is malformed, or holds several trials; ``counter_reset``.
+    """
+    read = _read(importer, (file,), inputs)
+    if len(read) != 1:
+        message = "a file of several trials in a run that makes one file a trial"
+        raise InputError(Issue("$", "several_trials", message, "1", str(len(read))), source=escape(file.name))
+    trial = read[0][1]
+    return make_trial(importer, ref, trial, tool_path(importer, ref), (file, *inputs.summaries), around, inputs)
 
 
 def _read(
@@ -161,7 +128,7 @@ def _read(
     for file in tool_files:
         given = tuple(summary.data for summary in _summaries_of(file, tool_files, inputs))
         stated = attrs.evolve(inputs.trial, summaries=given)
-        with _naming(file), file.opened() as stream:
+        with naming(file), file.opened() as stream:
             read = importer.read(stream if importer.streams else stream.read(), stated)
         made += [(file, trial) for trial in read]
     return made
@@ -214,129 +181,6 @@ def _require_alike(tool_files: Sequence[GivenFile], records: Sequence[ImportedRe
             raise InputError(Issue("$", "trials_differ", message, "the same", None, step), source=escape(file.name))
 
 
-def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:
-    with _naming(before):
-        first = read_snapshot(before.data, model)
-    with _naming(after):
-        last = read_snapshot(after.data, model)
-        return _Scrapes(before, after, first.started, last.model, counters_between(first, last))
-
-
-def _attachments(
-    prefix: str,
-    tool_path: str,
-    trial: ImportedTrial,
-    given_files: tuple[GivenFile, ...],
-    scrapes: _Scrapes | None,
-    commit_only: bool,
-    files: dict[str, bytes | GivenFile],
-) -> tuple[Attachment, ...]:
-    """Return the trial's attachments, and put those that are enclosed into ``files``."""
-    tables = {
-        "requests": (f"{prefix}requests.parquet", GivenFile("requests.parquet", dump_requests(trial.requests))),
-        "chunk_gaps": (
-            f"{prefix}chunk-gaps.parquet",
-            GivenFile("chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
-        ),
-    }
-    file, *summaries = given_files
-    given = {"tool_output": (tool_path, file)}
-    for number, summary in enumerate(summaries, 1):
-        given[f"tool_summary {number}"] = (f"{prefix}tool-summary-{number}.json", summary)
-    if scrapes is not None:
-        given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before)
-        given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after)
-    made = []
-    for role, (path, file) in (tables | given).items():
-        enclosed = None if commit_only and role in given else path
-        if enclosed is not None:
-            files[enclosed] = file.content()
-        media_type = _MEDIA_TYPES[path.rsplit(".", 1)[1]]
-        made.append(Attachment(role.split()[0], enclosed, plain_name(file.name), media_type, file.size, file.digest))
-    return tuple(made)
-
-
-def plain_name(name: str) -> str:
-    """Return a file's name as the record can hold it: printable, at most 200 characters."""
-    return "".join(c if c.isprintable() else "_" for c in name)[-200:] or "unnamed"
-
-
-def _record(
-    importer: Importer,
-    ref: TrialRef,
-    trial: ImportedTrial,
-    scrapes: _Scrapes | None,
-    attachments: tuple[Attachment, ...],
-    inputs: RunInputs,
-) -> EvidenceRecord:
-    stated = inputs.trial
-    payload = ServingTrial(
-        trial=ref,
-        endpoint=trial.endpoint,
-        requested_input_tokens=stated.requested_input_tokens,
-        requested_output_tokens=stated.requested_output_tokens,
-        declared_concurrency=trial.concurrency,
-        ignore_eos=stated.ignore_eos,
-        warmup_requests=_warmup_requests(trial, stated),
-        warmup_input_tokens=trial.warmup_input_tokens,
-        warmup_output_tokens=trial.warmup_output_tokens,
-        request_count=len(trial.requests),
-        duration_ns=trial.duration_ns,
-        engine_counters=scrapes.counters if scrapes else None,
-        claims=trial.claims,
-        schedule=trial.schedule,
-    )
-    record = EvidenceRecord(
-        type=payload.type,
-        plan=inputs.plan,
-        deployment=inputs.deployment,
-        collector=Collector(importer.tool, trial.tool_version or stated.tool_version, importer.tool, importer.version),
-        interval=trial.interval,
-        engine_start=format_instant(scrapes.started) if scrapes and scrapes.started is not None else None,
-        payload=payload,
-        attachments=attachments,
-    )
-    faults = tuple(record.faults())
-    if faults:
-        raise InputError(*faults)
-    return record
-
-
-def _warmup_requests(trial: ImportedTrial, stated: TrialInputs) -> int | None:
-    return stated.warmup_requests if trial.warmup_requests is None else trial.warmup_requests
-
-
-def _counter_findings(trial: ImportedTrial, record: EvidenceRecord) -> Iterator[Finding]:
-    assert isinstance(record.payload, ServingTrial)
-    differences, reason = counter_differences(trial.requests, record.payload)
-    if differences is None:
-        message = {
-            "no_engine_counters": "no --metrics given: nothing shows that the engine and the client tell one story",
-            "warmup_undeclared": "the warm-up is not stated: engine's and client's counts cannot be compared",
-        }.get(reason or "", f"the engine's counters cannot be compared: {reason}")
-        yield Finding("counters_not_compared", "warning", message, None)
-    elif differences:
-        message = f"{differences} of requests, prompt tokens and generated tokens differ between engine and client"
-        yield Finding("counters_differ", "warning", f"{message} plus warm-up", None)
-    else:
-        yield Finding(
-            "counters_agree", "info", "requests, prompt and generated tokens of engine and client agree", None
-        )
-
-
-def _model_findings(trial: ImportedTrial, scrapes: _Scrapes | None) -> Iterator[Finding]:
-    """Say where the engine names another model than the tool asked for: an alias, or another engine's page."""
-    if scrapes is not None and scrapes.model not in ("", trial.model):
-        named, asked = escape(scrapes.model, 100), escape(trial.model, 100)
-        message = f"the engine's counters are those of {named}, the tool asked for {asked}; check that it is an alias"
-        yield Finding("model_name_differs", "warning", message, None)
-
-
-def _placed(finding: Finding, number: int) -> Finding:
-    where = f"trial {number}" if finding.where is None else f"trial {number}, {finding.where}"
-    return attrs.evolve(finding, where=where)
-
-
 def _manifest(run: str, records: Sequence[ImportedRecord], inputs: RunInputs) -> RunManifest:
     stated, first = inputs.trial, records[0].trial
     return RunManifest(
@@ -350,7 +194,7 @@ def _manifest(run: str, records: Sequence[ImportedRecord], inputs: RunInputs) ->
         requested_input_tokens=stated.requested_input_tokens,
         requested_output_tokens=stated.requested_output_tokens,
         declared_concurrency=first.concurrency,
-        warmup_requests=_warmup_requests(first, stated),
+        warmup_requests=warmup_requests(first, stated),
         trials=tuple(
             RunTrial(
                 number,

@@ -7,7 +7,7 @@ import re
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.model.evidence import Claim, Interval
+from moeplan.model.evidence import Claim, ClientLoad, Interval
 from moeplan.model.finding import Finding
 from moeplan.model.tables import ChunkGapTable, RequestTable
 from moeplan.units import parse_instant
@@ -77,6 +77,8 @@ class ImportedTrial:
         tool_version: the version that the file itself names; None where it names none.
         warmup_requests: where the file itself holds the warm-up; None takes the stated number.
         schedule: how requests were sent, as ``ServingTrial.schedule``; None where it is not known.
+        path: what lay between client and engine, as ``ServingTrial.path``; None where it is not known.
+        client: what the client itself needed; None where the tool does not measure itself.
         ttft_p95_claim: which of ``claims`` is the tool's own 95th percentile of TTFT in milliseconds.
     """
 
@@ -95,6 +97,8 @@ class ImportedTrial:
     ttft_p95_claim: str = "p95_ttft_ms"
     schedule: str | None = None
     warmup_requests: int | None = None
+    path: str | None = None
+    client: ClientLoad | None = None
 
 
 def stated_interval(inputs: TrialInputs) -> Interval:

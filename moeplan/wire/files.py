@@ -14,7 +14,16 @@ from typing import BinaryIO
 from moeplan.errors import Issue, StoreError, escape
 from moeplan.wire.strict_json import MAX_BYTES
 
-__all__ = ["lies_within", "open_regular", "read_file", "store_error", "sync_directory", "write_chunks", "write_file"]
+__all__ = [
+    "lies_within",
+    "open_regular",
+    "read_file",
+    "require_free",
+    "store_error",
+    "sync_directory",
+    "write_chunks",
+    "write_file",
+]
 
 
 _NEXT = {
@@ -143,6 +152,22 @@ def lies_within(path: Path | str, directory: Path | str) -> bool:
         return Path(os.path.realpath(_plain(path))).is_relative_to(os.path.realpath(_plain(directory)))
     except OSError as error:
         raise store_error(path, error, "read") from None
+
+
+def require_free(where: Path) -> None:
+    """Refuse a target directory that is anything but missing or an empty directory.
+
+    Raises:
+        StoreError: ``target_exists``.
+        OSError: it cannot be looked into.
+    """
+    if not os.path.lexists(where):
+        return
+    if where.is_symlink() or not where.is_dir() or any(where.iterdir()):
+        hint = "name a directory that does not exist yet, or an empty one"
+        raise StoreError(
+            Issue(escape(str(where), 400), "target_exists", "target is in the way", "a free name", next=hint)
+        )
 
 
 def _writable(path: Path | str) -> Path:
