@@ -9,9 +9,11 @@ which then is missing, tells: here it is ``truncated``.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
 from typing import IO, Any
 
 from moeplan.errors import InputError, Issue, escape
@@ -21,13 +23,15 @@ from moeplan.importers.aiperf_summary import AiperfSummary, no_summary, read_sum
 from moeplan.importers.exact_ns import many_to_ns, one_to_ns
 from moeplan.importers.streamed_lines import at_line, read_objects
 from moeplan.importers.trial import ImportedTrial, TrialInputs
+from moeplan.model.columns import view
+from moeplan.units import NS_PER_MS
 
 __all__ = ["AIPERF_IMPORTER_VERSION", "import_aiperf"]
 
 AIPERF_IMPORTER_VERSION = "1.0.0"
 """Changes when the same file and inputs give another record."""
 
-_MOST_MS = 10**10
+_MOST_MS = 9 * 10**9
 _MOST_TOKENS = 10**9
 _MOST_EPOCH_NS = 2**62
 _PHASES = ("warmup", "profiling")
@@ -38,6 +42,10 @@ _OTHERS = (
 )
 _STEP = "give profile_export.jsonl, and the summary with --summary"
 _SLACK = Fraction(1, 10**6)
+_GAPS = "inter_chunk_latency"
+_BATCH = 16
+"""Records whose gaps are converted at once: few enough for the caches."""
+_NUMBERS = frozenset((float, int, Decimal))
 
 
 def import_aiperf(data: bytes | IO[bytes], inputs: TrialInputs) -> tuple[ImportedTrial, ...]:
@@ -57,8 +65,8 @@ def import_aiperf(data: bytes | IO[bytes], inputs: TrialInputs) -> tuple[Importe
     """
     phases: dict[int, Phase] = {}
     warm: dict[int, WarmUp] = {}
-    for number, document in read_objects(data):
-        metadata, metrics = _parts(document, number)
+    for number, document, gaps in _with_gaps(read_objects(data)):
+        metadata, metrics = document["metadata"], document["metrics"]
         kind, index = metadata.get("benchmark_phase"), metadata.get("phase_index")
         if kind not in _PHASES or (index is not None and type(index) is not int):
             got = escape(repr(kind), 40)
@@ -66,7 +74,8 @@ def import_aiperf(data: bytes | IO[bytes], inputs: TrialInputs) -> tuple[Importe
         if kind == "warmup":
             _warm_up(warm.setdefault(index or 0, WarmUp()), document, metrics, number)
         else:
-            _measured(phases.setdefault(1 if index is None else index, Phase()), document, metrics, number, inputs)
+            phase = phases.setdefault(1 if index is None else index, Phase())
+            _measured(phase, document, gaps, number, inputs)
     if not phases:
         expected = "records with benchmark_phase profiling"
         raise InputError(Issue("$", "no_trial", "no measured request in the file", expected, None, _STEP))
@@ -143,30 +152,53 @@ def _ns(metrics: Mapping[str, Any], name: str, number: int) -> int | None:
     return one_to_ns(value)
 
 
-def _gaps(metrics: Mapping[str, Any], number: int) -> array[int] | None:
-    """Return the gaps between chunks in ns; None where the record has none."""
-    name = "inter_chunk_latency"
-    values = _value(metrics, name, "ms", number)
-    if values is None:
-        return None
-    if type(values) is not list or not set(map(type, values)) <= {float, int, Decimal}:
-        raise _refused(name, number, "a list of milliseconds", type(values).__name__)
-    if values and not (min(values) >= 0 and max(values) <= _MOST_MS):
-        raise _refused(name, number, f"milliseconds from 0 to {_MOST_MS}", [min(values), max(values)])
-    return many_to_ns(values)
+def _with_gaps(
+    records: Iterable[tuple[int, dict[str, Any]]],
+) -> Iterator[tuple[int, dict[str, Any], array[int] | None]]:
+    """Yield each record with its gaps between chunks in ns, None where it has none; many are converted at once."""
+    remaining = iter(records)
+    while batch := list(islice(remaining, _BATCH)):
+        lists = [_gap_list(_parts(document, number)[1], number) for number, document in batch]
+        column, at = _gap_column(lists, [number for number, _ in batch]), 0
+        for (number, document), values in zip(batch, lists, strict=True):
+            yield number, document, None if values is None else column[at : at + len(values)]
+            at += len(values or ())
+
+
+def _gap_list(metrics: Mapping[str, Any], number: int) -> list[Any] | None:
+    values = _value(metrics, _GAPS, "ms", number)
+    if values is None or type(values) is list:
+        return values
+    raise _refused(_GAPS, number, "a list of milliseconds", type(values).__name__)
+
+
+def _gap_column(lists: Sequence[list[Any] | None], numbers: Sequence[int]) -> array[int]:
+    flat = [value for values in lists if values for value in values]
+    if _NUMBERS.issuperset(map(type, flat)):
+        with suppress(InputError):
+            column = many_to_ns(flat)
+            if not column or 0 <= view(column).min() <= view(column).max() <= _MOST_MS * NS_PER_MS:
+                return column
+    for values, number in zip(lists, numbers, strict=True):
+        for value in values or ():
+            if type(value) not in _NUMBERS or not 0 <= value <= _MOST_MS:
+                raise _refused(_GAPS, number, f"milliseconds from 0 to {_MOST_MS}", value)
+    raise AssertionError("one of the values is refused")
 
 
 def _tokens(metrics: Mapping[str, Any], name: str, number: int) -> int | None:
     value = _value(metrics, name, "tokens", number)
-    if value is None:
-        return None
-    if type(value) not in (int, float, Decimal) or not 0 <= value <= _MOST_TOKENS or value != int(value):
+    if value is None or (type(value) is int and 0 <= value <= _MOST_TOKENS):
+        return value
+    if type(value) not in _NUMBERS or not 0 <= value <= _MOST_TOKENS or value != int(value):
         raise _refused(name, number, f"an integer from 0 to {_MOST_TOKENS}", value)
     return int(value)
 
 
-def _first(*values: int | None) -> int:
-    return next((value for value in values if value is not None), 0)
+def _client_input(metrics: Mapping[str, Any], number: int) -> int:
+    """Return the prompt tokens as the client counts them; 0 where the record does not tell."""
+    counted = _tokens(metrics, "input_sequence_length", number)
+    return (_tokens(metrics, "error_isl", number) if counted is None else counted) or 0
 
 
 def _failed(document: Mapping[str, Any]) -> bool:
@@ -190,15 +222,14 @@ def _warm_up(warm: WarmUp, document: Mapping[str, Any], metrics: Mapping[str, An
 
 
 def _measured(
-    phase: Phase, document: Mapping[str, Any], metrics: Mapping[str, Any], number: int, inputs: TrialInputs
+    phase: Phase, document: Mapping[str, Any], gaps: array[int] | None, number: int, inputs: TrialInputs
 ) -> None:
-    metadata = document["metadata"]
+    metadata, metrics = document["metadata"], document["metrics"]
     start, end = _moment(metadata, "request_start_ns", number), _moment(metadata, "request_end_ns", number)
     issued = start if metadata.get("credit_issued_ns") is None else _moment(metadata, "credit_issued_ns", number)
     if end < start:
         raise InputError(Issue(_at(number, "request_end_ns"), "time_reversed", "ends before it starts", f"≥ {start}"))
-    ttft, gaps = _ns(metrics, "time_to_first_token", number), _gaps(metrics, number)
-    latency = _ns(metrics, "request_latency", number)
+    ttft, latency = _ns(metrics, "time_to_first_token", number), _ns(metrics, "request_latency", number)
     prompt, completion = (_tokens(metrics, f"usage_{side}_tokens", number) for side in ("prompt", "completion"))
     counted = _tokens(metrics, "output_sequence_length", number)
     asked = _asked(metrics, counted, number)
@@ -211,10 +242,8 @@ def _measured(
         gaps=gaps,
         latency=end - start if latency is None else latency,
         closed=end,
-        input_tokens=_first(
-            prompt, _tokens(metrics, "input_sequence_length", number), _tokens(metrics, "error_isl", number)
-        ),
-        output_tokens=_first(completion, counted),
+        input_tokens=_client_input(metrics, number) if prompt is None else prompt,
+        output_tokens=(counted or 0) if completion is None else completion,
         usage=prompt is not None and completion is not None,
         outcome=outcome,
         asked=asked,
@@ -232,6 +261,10 @@ def _asked(metrics: Mapping[str, Any], counted: int | None, number: int) -> int 
         return None
     if type(percent) not in (int, float, Decimal) or not -100 < percent <= 100 * _MOST_TOKENS:
         raise _refused("osl_mismatch_diff_pct", number, "a percentage above -100", percent)
+    near = round(counted * 100 / (100 + float(percent)))
+    if near and (counted - near) / near * 100.0 == percent:
+        # The tool's own arithmetic gives the very same number.
+        return near
     told: Fraction = Fraction(percent)
     asked = round(counted * 100 / (100 + told))
     if not asked or abs(Fraction((counted - asked) * 100, asked) - told) > _SLACK * (1 + abs(told)):

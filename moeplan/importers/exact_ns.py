@@ -11,12 +11,14 @@ from array import array
 from collections.abc import Sequence
 from decimal import Decimal
 
+from moeplan.model.columns import NARROW, WIDE
 from moeplan.units import NS_PER_MS, seconds_to_ns
 
 __all__ = ["many_to_ns", "one_to_ns"]
 
 _SAFE = 2.0**43
 _CLEAR = 0.49
+_NARROW_MOST = 2.0**31 - 1
 
 
 def one_to_ns(value: int | float | Decimal, per_unit: int = NS_PER_MS) -> int:
@@ -41,12 +43,21 @@ def one_to_ns(value: int | float | Decimal, per_unit: int = NS_PER_MS) -> int:
 
 
 def many_to_ns(values: Sequence[int | float | Decimal], per_unit: int = NS_PER_MS) -> array[int]:
-    """Return times as a column of 64-bit nanoseconds; otherwise as :func:`one_to_ns`."""
+    """Return times as a column of nanoseconds, of 32 bits where all fit; otherwise as :func:`one_to_ns`."""
     import numpy as np
 
     if Decimal not in set(map(type, values)):
         scaled = np.array(values, np.float64) * per_unit
         nearest = np.rint(scaled)
-        if not len(scaled) or (float(abs(nearest).max()) < _SAFE and float(abs(scaled - nearest).max()) < _CLEAR):
-            return array("q", nearest.astype(np.int64).tobytes())
-    return array("q", [one_to_ns(value, per_unit) for value in values])
+        most = max(float(nearest.max(initial=0.0)), -float(nearest.min(initial=0.0)))
+        scaled -= nearest
+        if most < _SAFE and -_CLEAR < float(scaled.min(initial=0.0)) <= float(scaled.max(initial=0.0)) < _CLEAR:
+            narrow = most <= _NARROW_MOST
+            return _column(nearest.astype(np.int32 if narrow else np.int64).tobytes(), NARROW if narrow else WIDE)
+    return array(WIDE, [one_to_ns(value, per_unit) for value in values])
+
+
+def _column(data: bytes, typecode: str) -> array[int]:
+    made = array(typecode)
+    made.frombytes(data)
+    return made

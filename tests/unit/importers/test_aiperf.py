@@ -214,6 +214,14 @@ def test_a_time_is_rounded_from_its_decimal(text: str, ns: int) -> None:
             ("line 1: $.metrics.inter_chunk_latency.value", "invalid_value"),
         ),
         (
+            lines(record(), record(inter_chunk_latency={"value": [1.0, 9.0e9, 9.1e9], "unit": "ms"})),
+            ("line 2: $.metrics.inter_chunk_latency.value", "invalid_value"),
+        ),
+        (
+            lines(record(inter_chunk_latency={"value": 1.0, "unit": "ms"})),
+            ("line 1: $.metrics.inter_chunk_latency.value", "invalid_value"),
+        ),
+        (
             lines(record(inter_chunk_latency={"value": [True], "unit": "ms"})),
             ("line 1: $.metrics.inter_chunk_latency.value", "invalid_value"),
         ),
