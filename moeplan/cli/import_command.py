@@ -92,12 +92,13 @@ def _add_stated(action: argparse.ArgumentParser, importer: Importer) -> None:
             action="store_true",
             help="the tool asked for the server's counts with every chunk (continuous_usage_stats), and got them",
         )
-    if importer.stages:
+    if importer.varies:
         stated.add_argument(
             "--output-varies",
             action="store_true",
             help="lengths asked for were drawn at random: with --ignore-eos the server's count is taken for each",
         )
+    if importer.stages:
         stated.add_argument("--stage", type=int, metavar="N", help="the only stage to take, from 0 (default: all)")
     if importer.clock == "local":
         stated.add_argument(

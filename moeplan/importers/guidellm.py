@@ -17,7 +17,7 @@ import attrs
 from moeplan.errors import InputError, Issue, escape
 from moeplan.importers.guidellm_claims import read_claims, summary_findings
 from moeplan.importers.guidellm_requests import STATUSES, GuidellmRequest, Nanoseconds, moment_at, read_requests
-from moeplan.importers.request_rows import RequestRow, listed, outcome_of, tables_of
+from moeplan.importers.request_rows import RequestRow, listed, only_stage, outcome_of, tables_of
 from moeplan.importers.tool_files import require_tool, tool_of
 from moeplan.importers.tool_json import parse_tool_json
 from moeplan.importers.tool_values import count_at, list_at, object_at, refused, text_at
@@ -73,7 +73,7 @@ def import_guidellm(data: bytes, inputs: TrialInputs) -> tuple[ImportedTrial, ..
     arguments = document.get("args")
     model = arguments.get("model") if type(arguments) is dict else None
     made = []
-    for number, benchmark in enumerate(benchmarks):
+    for number, benchmark in only_stage(tuple(enumerate(benchmarks)), inputs):
         if type(benchmark) is not dict:
             raise refused(f"$.benchmarks[{number}]", "a JSON object", benchmark)
         trial = _Benchmark(benchmark, f"$.benchmarks[{number}]", inputs, _asked_prompt(document)).trial(model)

@@ -73,18 +73,14 @@ def summary_findings(
     """
     if successes is None:
         return
-    values = _values(successes, window)
+    values, older = _values(successes, window), _older_values(successes, window)
 
     def figure(name: str) -> Figure:
         match = _NAME.fullmatch(name)
         if match is None or match[1] not in values:
             return None
-        sample = values[match[1]]
-        return (
-            (weighted_mean(sample),)
-            if match[2] == "mean"
-            else weighted_percentile(sample, Fraction(_SHARES[match[2]], 100))
-        )
+        samples = [sample[match[1]] for sample in (values, older) if match[1] in sample]
+        return tuple(value for sample in samples for value in _statistic(match[2], sample))
 
     yield from mismatches(claims, figure, thousandths=("request_latency",))
 
@@ -114,6 +110,25 @@ def _values(successes: Sequence[GuidellmRequest], window: Window) -> dict[str, W
         "prompt_token_count": [(Fraction(item.input_tokens), 1) for item in within],
         "output_token_count": [(Fraction(item.tokens), 1) for item in within],
     }
+
+
+def _older_values(successes: Sequence[GuidellmRequest], window: Window) -> dict[str, Weighted]:
+    """Return what guidellm 0.5.4 makes TTFT and ITL of: all requests that overlap the window, 0 without a token."""
+    within = [item for item in successes if _overlaps(item.start, item.end, window)]
+    whole = (
+        min((item.start for item in within), default=window[0]),
+        max((item.end for item in within), default=window[1]),
+    )
+    silent = sum(item.first_token is None for item in within)
+    made = _values([item for item in within if item.first_token is not None], whole)
+    made["time_to_first_token_ms"] += [(Fraction(0), 1)] * silent
+    return {name: made[name] for name in ("time_to_first_token_ms", "inter_token_latency_ms")}
+
+
+def _statistic(kind: str, values: Weighted) -> tuple[Fraction, ...]:
+    if kind == "mean":
+        return (weighted_mean(values),)
+    return weighted_percentile(values, Fraction(_SHARES[kind], 100)) or ()
 
 
 def _overlaps(start: Nanoseconds, end: Nanoseconds, window: Window) -> bool:

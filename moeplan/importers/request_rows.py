@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 import attrs
 
+from moeplan.errors import InputError, Issue
 from moeplan.importers.builder import TrialBuilder
 from moeplan.importers.trial import TrialInputs
 from moeplan.model.finding import Finding
 from moeplan.model.tables import ChunkGapTable, RequestTable
 
-__all__ = ["RequestRow", "indexes", "listed", "outcome_of", "tables_of"]
+__all__ = ["RequestRow", "indexes", "listed", "only_stage", "outcome_of", "tables_of"]
 
 _MOST_SHOWN = 50
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -79,6 +82,20 @@ def outcome_of(tokens: int, counted: bool, inputs: TrialInputs) -> tuple[str, bo
         return "complete", True
     early = inputs.accept_early_stop and not inputs.ignore_eos and 0 < tokens < inputs.requested_output_tokens
     return ("complete", False) if early else ("truncated", False)
+
+
+def only_stage(trials: Sequence[T], inputs: TrialInputs) -> tuple[T, ...]:
+    """Return the runs of a file, or the one that ``inputs.stage`` picks.
+
+    Raises:
+        InputError: there is no such run.
+    """
+    if inputs.stage is None:
+        return tuple(trials)
+    if not 0 <= inputs.stage < len(trials):
+        expected, got = f"0 to {len(trials) - 1}", str(inputs.stage)
+        raise InputError(Issue("--stage", "unknown_stage", "no such run in the file", expected, got))
+    return (trials[inputs.stage],)
 
 
 def indexes(rows: Iterable[RequestRow]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from moeplan.errors import InputError
 from moeplan.importers.list_claims import read_claims, summary_findings
 from moeplan.importers.list_requests import LISTS, ListedRequest, read_listed, row_of
-from moeplan.importers.request_rows import RequestRow, listed, tables_of
+from moeplan.importers.request_rows import RequestRow, listed, only_stage, tables_of
 from moeplan.importers.tool_files import require_tool
 from moeplan.importers.tool_lines import at_line, parse_tool_lines
 from moeplan.importers.tool_values import seconds_at, text_at
@@ -52,7 +52,7 @@ def import_sglang_bench(data: bytes, inputs: TrialInputs) -> tuple[ImportedTrial
         InputError: another tool's file, a line cut off, no raw data, or a run that contradicts itself.
     """
     made = []
-    for place, document in parse_tool_lines(data):
+    for place, document in only_stage(tuple(parse_tool_lines(data)), inputs):
         try:
             made.append(_trial(document, inputs, stated_interval(inputs)))
         except InputError as error:

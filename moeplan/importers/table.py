@@ -28,7 +28,8 @@ class Importer:
         ending: the ending under which a copy of the tool's file is kept: json or jsonl.
         clock: what the file's clock is: ``local`` time, ``epoch`` (UTC), or ``none``, so that it has to be stated.
         summary: the tool's own summary, where it writes one beside the raw file.
-        stages: whether a file may hold several loads, each with its own summary, and lengths drawn at random.
+        stages: whether a file may hold several loads, of which one can be taken alone.
+        varies: whether lengths drawn at random can be told from broken streams, once it is stated that they were.
         streams: whether it reads the file piece by piece, so that it may be larger than memory.
         shows_usage: whether the file shows if the server counted the tokens; else that has to be stated.
     """
@@ -43,6 +44,7 @@ class Importer:
     summary: str | None = None
     streams: bool = False
     stages: bool = False
+    varies: bool = False
 
 
 def _one(read: Callable[[bytes, TrialInputs], ImportedTrial]) -> Callable[[bytes, TrialInputs], tuple[ImportedTrial]]:
@@ -71,6 +73,7 @@ IMPORTERS = {
             guidellm.import_guidellm,
             clock="epoch",
             shows_usage=False,
+            stages=True,
         ),
         Importer(
             "sglang-bench",
@@ -80,6 +83,7 @@ IMPORTERS = {
             "jsonl",
             "none",
             shows_usage=False,
+            stages=True,
         ),
         Importer(
             "aiperf",
@@ -99,6 +103,7 @@ IMPORTERS = {
             clock="none",
             summary="summary_lifecycle_metrics.json, or every stage_N_lifecycle_metrics.json",
             stages=True,
+            varies=True,
         ),
     )
 }

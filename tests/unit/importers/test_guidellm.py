@@ -203,9 +203,28 @@ def test_a_claim_that_the_requests_do_not_bear_out_is_an_error(name: str, key: s
     assert [(item.severity, item.where) for item in findings] == [("error", f"{name}.successful.{key}")]
 
 
-def test_each_benchmark_of_a_report_is_a_trial() -> None:
-    made = import_guidellm(report(benchmark(), benchmark(made={"errored": 1})), stated())
-    assert [len(item.requests) for item in made] == [2, 3]
+def test_figures_of_either_version_are_borne_out_where_the_window_cuts_a_request() -> None:
+    # The request of -0.9 s ends in the window, its first token of -0.4 s does not: 0.8 leaves it out of TTFT.
+    early = [request(-0.9), request(0), request(4, first=0.25)]
+
+    def mismatched(mean: float, median: float) -> bool:
+        told = {"time_to_first_token_ms": summary(mean, median, 500.0)}
+        told |= {key: {} for key in ("inter_token_latency_ms", "time_per_output_token_ms")}
+        return "claim_mismatch" in found(trial(successful=early, made={"successful": 3}, metrics=told))
+
+    assert not mismatched(375.0, 250.0)
+    assert not mismatched(1250 / 3, 500.0)
+    assert mismatched(400.0, 500.0)
+    assert "claim_mismatch" in found(trial(metrics={"request_latency": summary(0.0, 0.0, 0.0)}))
+
+
+def test_each_benchmark_of_a_report_is_a_trial_and_one_can_be_taken_alone() -> None:
+    data = report(benchmark(), benchmark(made={"errored": 1}))
+    assert [len(item.requests) for item in import_guidellm(data, stated())] == [2, 3]
+    assert [len(item.requests) for item in import_guidellm(data, stated(stage=1))] == [3]
+    with pytest.raises(InputError) as caught:
+        import_guidellm(data, stated(stage=2))
+    assert (caught.value.issues[0].code, caught.value.issues[0].expected) == ("unknown_stage", "0 to 1")
 
 
 def test_a_report_of_0_5_names_its_model_among_the_arguments() -> None:

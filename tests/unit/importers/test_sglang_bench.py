@@ -160,6 +160,9 @@ def test_the_summary_of_a_run_without_start_times_claims_no_concurrency() -> Non
 def test_several_runs_of_one_file_are_several_trials() -> None:
     made = import_sglang_bench(encoded(run(), run(ttfts=[0.1, 0.2, 0.31], median_ttft_ms="absent")), stated())
     assert [list(item.requests.ttft_ns)[-1] for item in made] == [300_000_000, 310_000_000]
+    (second,) = import_sglang_bench(encoded(run(), run(ttfts=[0.1, 0.2, 0.31])), stated(stage=1))
+    assert list(second.requests.ttft_ns)[-1] == 310_000_000
+    assert issue(encoded(run()), stated(stage=1)) == ("unknown_stage", "--stage")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +175,8 @@ def test_several_runs_of_one_file_are_several_trials() -> None:
         (encoded(run(itls=[[0.1, "x"], [], []])), "invalid_value", "line 1: $.itls[0][1]"),
         (encoded(run(duration="absent")), "invalid_value", "line 1: $.duration"),
         (encoded(run()) + b'{"backend": "sgl', "partial_file", "line 2"),
-        (b'{"a": 1}\nnot json\n', "foreign_file", "line 1: $"),
+        (b'{"a": 1}\n{"a": 2}\n', "foreign_file", "line 1: $"),
+        (b'{"a": 1}\nnot json\n', "invalid_json", "line 2: $"),
         (b'{"endpoint_type": "vllm", "model_id": "m", "duration": 1}', "foreign_file", "line 1: $"),
         (b"[1]\n", "wrong_type", "line 1"),
         (b"\n", "empty_file", "$"),
