@@ -51,7 +51,13 @@ def engine_variables(environment: Path, cache: Path, more: Mapping[str, str]) ->
     """
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     path = f"{environment / 'bin'}:/usr/local/bin:/usr/bin:/bin"
-    own = {"PATH": path, "VLLM_CACHE_ROOT": str(cache), "VLLM_NO_USAGE_STATS": "1", "PYTHONUNBUFFERED": "1"}
+    own = {
+        "PATH": path,
+        "VLLM_CACHE_ROOT": str(cache),
+        "VLLM_NO_USAGE_STATS": "1",
+        "PYTHONUNBUFFERED": "1",
+        "TZ": "UTC",
+    }
     return {**kept, **own, **more}
 
 

@@ -50,34 +50,39 @@ def members(session: int) -> list[int]:
 
 
 def stop_session(session: int, reap: Callable[[], object], grace_seconds: float = 20) -> None:
-    """End every process of a session: asked first, killed after the grace.
+    """End every process of a session: its leader is asked, then the others, then all are killed.
+
+    The leader first, because an engine whose children are ended under it takes that for their failure.
 
     Args:
         session: process id of the leader; it is also the session's.
-        reap: called while waiting, so that a dead leader does not stay a zombie.
-        grace_seconds: between SIGTERM and SIGKILL.
+        reap: called while waiting, so that a dead leader does not stay a zombie; None while it lives.
+        grace_seconds: for the leader, and for the others, to end by themselves.
 
     Raises:
         StepFailedError: a process is there even after SIGKILL.
     """
+    if reap() is None:
+        _send([session], signal.SIGTERM)
+        _wait(lambda: reap() is not None, grace_seconds)
     for number, seconds in ((signal.SIGTERM, grace_seconds), (signal.SIGKILL, 10.0)):
-        _send(session, number)
-        if _gone(session, reap, seconds):
+        _send(members(session), number)
+        if _wait(lambda: reap() is not None and not members(session), seconds):
             return
     raise StepFailedError(f"processes {members(session)} are there even after SIGKILL; look at them with ps")
 
 
-def _gone(session: int, reap: Callable[[], object], seconds: float) -> bool:
+def _wait(done: Callable[[], bool], seconds: float) -> bool:
     end = time.monotonic() + seconds
-    while reap() is None or members(session):
+    while not done():
         if time.monotonic() > end:
             return False
         time.sleep(_POLL_SECONDS)
     return True
 
 
-def _send(session: int, number: signal.Signals) -> None:
-    for process in members(session):
+def _send(processes: Sequence[int], number: signal.Signals) -> None:
+    for process in processes:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process, number)
 
