@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import attrs
 
-from moeplan.cli import import_reported, import_vllm_log
+from moeplan.cli import import_lm_eval, import_reported, import_vllm_log
 from moeplan.cli.actions import Actions, add_action
 
 __all__ = ["OBSERVATION_IMPORTS", "ObservationImport", "add_observation_imports"]
@@ -38,6 +38,13 @@ OBSERVATION_IMPORTS = (
         import_reported.EXAMPLE,
         import_reported.add_arguments,
         import_reported.run,
+    ),
+    ObservationImport(
+        "lm-eval",
+        "a run of lm-evaluation-harness",
+        import_lm_eval.EXAMPLE,
+        import_lm_eval.add_arguments,
+        import_lm_eval.run,
     ),
 )
 

@@ -49,9 +49,12 @@ class ImportedRun:
     findings: tuple[Finding, ...]
 
 
-def run_name(tool_files: Sequence[GivenFile]) -> str:
-    """Return ``run-`` and 12 hex digits of the SHA-256 over the files' digests in order, one a line."""
-    lines = "".join(file.digest + "\n" for file in tool_files)
+def run_name(tool_files: Sequence[GivenFile], stage: int | None = None) -> str:
+    """Return ``run-`` and 12 hex digits of the SHA-256 over the files' digests in order, one a line.
+
+    A stage that is imported alone is a run of its own: ``stage N`` is one more line.
+    """
+    lines = "".join(file.digest + "\n" for file in tool_files) + ("" if stage is None else f"stage {stage}\n")
     return "run-" + hashlib.sha256(lines.encode()).hexdigest()[:12]
 
 
@@ -71,7 +74,7 @@ def import_run(
     """
     read = _read(importer, tool_files, inputs)
     _require_scrapes(len(read), metrics)
-    run = run_name(tool_files)
+    run = run_name(tool_files, inputs.trial.stage)
     files: dict[str, bytes | GivenFile] = {}
     findings: list[Finding] = []
     records: list[ImportedRecord] = []
