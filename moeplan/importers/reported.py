@@ -189,8 +189,8 @@ def _findings(document: dict[str, Any]) -> Iterator[Finding]:
     asked = document.get("num_prompts", document.get("num_requests_total"))
     done = document.get("completed", document.get("num_requests_successful"))
     if type(asked) is int and type(done) is int and done < asked:
-        message = f"the tool completed {done} of {asked} requests; its figures leave the others out"
-        yield Finding("failed_requests", "warning", message, None)
+        message = f"the figures are those of {done} of {asked} requests; the others failed or were left out"
+        yield Finding("requests_left_out", "warning", message, None)
     elif type(asked) is int and type(done) is int and "failed" not in document:
         message = f"the tool reports {done} of {asked} requests as successes and does not say which streams were whole"
         yield Finding("completion_not_shown", "warning", message, None)

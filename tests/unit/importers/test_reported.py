@@ -48,8 +48,8 @@ def test_a_summary_says_what_it_leaves_out() -> None:
     assert codes(one(OLD)) == ["aggregate_only", "completion_not_shown"]
     assert codes(one(OLD | {"failed": 0})) == ["aggregate_only"]
     made = one(OLD | {"completed": 3})
-    assert codes(made) == ["aggregate_only", "failed_requests"]
-    assert made.findings[1].message.startswith("the tool completed 3 of 4 requests")
+    assert codes(made) == ["aggregate_only", "requests_left_out"]
+    assert made.findings[1].message.startswith("the figures are those of 3 of 4 requests")
 
 
 def test_nested_figures_are_named_by_their_place_and_addresses_are_left_out() -> None:
