@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from e2e.processes import StepFailedError, run_bounded
+from e2e.processes import StepFailedError, end_in_order, run_bounded
 
 __all__ = ["DEFAULT", "ENGINE_VERSION", "engine_environment", "install"]
 
@@ -160,6 +160,7 @@ def _check(directory: Path) -> None:
 
 def main() -> None:
     """Make the environment, or check the one that is named, and print where it lies."""
+    end_in_order()
     began = time.monotonic()
     try:
         directory = engine_environment()

@@ -11,13 +11,22 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
-__all__ = ["StepFailedError", "members", "run_bounded", "start_session", "stop_session"]
+__all__ = ["StepFailedError", "end_in_order", "members", "run_bounded", "start_session", "stop_session"]
 
 _POLL_SECONDS = 0.1
 
 
 class StepFailedError(Exception):
     """A step of the end-to-end run failed; the text says which, and what to do."""
+
+
+def end_in_order() -> None:
+    """Let SIGTERM end this program as Ctrl-C does, by way of its ``finally`` blocks: no engine is left behind."""
+
+    def ended(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGTERM, ended)
 
 
 def start_session(

@@ -17,7 +17,7 @@ from e2e.engine import free_port
 from e2e.install_engine import engine_environment
 from e2e.measuring import measure
 from e2e.planning import digest_before_start, prepare
-from e2e.processes import StepFailedError
+from e2e.processes import StepFailedError, end_in_order
 from e2e.work import Work
 
 __all__ = ["main", "walk"]
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("directory", nargs="?", type=Path, help="where to keep what is made; must not exist")
     parser.add_argument("--strict", action="store_true", help="accept no criterion that noise leaves inconclusive")
     args = parser.parse_args()
+    end_in_order()
     began = time.monotonic()
     kept = None if args.directory is None else args.directory.resolve()
     directory = Path(tempfile.mkdtemp(prefix="moeplan-e2e-")) if kept is None else kept

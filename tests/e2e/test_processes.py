@@ -12,6 +12,8 @@ import pytest
 
 from e2e.processes import StepFailedError, members, run_bounded, start_session, stop_session
 
+REPOSITORY = Path(__file__).resolve().parents[2]
+
 
 def gone(process: int) -> bool:
     """Whether a process is no more, or a zombie that only its new parent has still to reap."""
@@ -64,3 +66,27 @@ def test_an_exit_status_is_named() -> None:
     with pytest.raises(StepFailedError, match="the failing one: exit status 3"):
         run_bounded(["sh", "-c", "exit 3"], dict(os.environ), 10, "the failing one")
     run_bounded(["true"], dict(os.environ), 10, "the right one")
+
+
+PROGRAM = """
+import os, sys, time
+from e2e.processes import end_in_order, start_session, stop_session
+end_in_order()
+session = start_session(["sleep", "60"], dict(os.environ))
+print(session.pid, flush=True)
+try:
+    time.sleep(60)
+finally:
+    stop_session(session.pid, session.poll)
+"""
+
+
+def test_a_program_that_is_asked_to_end_stops_its_sessions_first() -> None:
+    program = subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True)
+    assert program.stdout is not None
+    session = int(program.stdout.readline())
+    assert not gone(session)
+    program.terminate()
+    assert program.wait(10) == 128 + 15
+    program.stdout.close()
+    assert gone(session)
