@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 override python := $(VENV)/bin/python
 
-.PHONY: demo test e2e engine check format environment lock clean
+.PHONY: demo test e2e evidence-e2e engine check format environment lock clean
 
 demo: environment  ## plan, import, sign, judge and audit the recorded trials
 	$(python) demo/run.py
@@ -13,6 +13,9 @@ test: environment  ## run every test: make test [ARGS='-k name']
 
 e2e: environment  ## everything against a real vLLM on this machine's CPUs: make e2e [OUT=DIR]; about ten minutes
 	$(python) -m e2e.run $(OUT)
+
+evidence-e2e: environment  ## make evidence/tiny-moe-vllm-cpu anew, with seven judged gates; on an idle machine
+	$(python) -m e2e.run --strict --keep evidence/tiny-moe-vllm-cpu $(OUT)
 
 engine: environment  ## install the engine of 'make e2e' alone: 3.5 GB
 	$(python) -m e2e.install_engine

@@ -15,6 +15,7 @@ from pathlib import Path
 from e2e.deciding import decide
 from e2e.engine import free_port
 from e2e.install_engine import engine_environment
+from e2e.keeping import keep
 from e2e.measuring import measure
 from e2e.planning import digest_before_start, prepare
 from e2e.processes import StepFailedError, end_in_order
@@ -41,6 +42,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m e2e.run", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("directory", nargs="?", type=Path, help="where to keep what is made; must not exist")
     parser.add_argument("--strict", action="store_true", help="accept no criterion that noise leaves inconclusive")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the evidence here, in place of what was kept")
     args = parser.parse_args()
     end_in_order()
     began = time.monotonic()
@@ -50,6 +52,8 @@ def main() -> None:
         if kept is not None:
             kept.mkdir(parents=True)
         walk(directory, strict=args.strict)
+        if args.keep is not None:
+            keep(directory, args.keep)
     except StepFailedError as error:
         sys.exit(f"\ne2e: {error}")
     except FileExistsError as error:
