@@ -144,12 +144,15 @@ def _refused(name: str, number: int, expected: str, value: Any) -> InputError:
 
 
 def _ns(metrics: Mapping[str, Any], name: str, number: int) -> int | None:
+    value = _milliseconds(metrics, name, number)
+    return None if value is None else one_to_ns(value)
+
+
+def _milliseconds(metrics: Mapping[str, Any], name: str, number: int) -> int | float | Decimal | None:
     value = _value(metrics, name, "ms", number)
-    if value is None:
-        return None
-    if type(value) not in (float, int, Decimal) or not 0 <= value <= _MOST_MS:
+    if value is not None and (type(value) not in _NUMBERS or not 0 <= value <= _MOST_MS):
         raise _refused(name, number, f"milliseconds from 0 to {_MOST_MS}", value)
-    return one_to_ns(value)
+    return value  # type: ignore[no-any-return]
 
 
 def _with_gaps(
@@ -247,7 +250,7 @@ def _measured(
         usage=prompt is not None and completion is not None,
         outcome=outcome,
         asked=asked,
-        tool_itl_ms=_value(metrics, "inter_token_latency", "ms", number) if not failed else None,
+        tool_itl_ms=None if failed else _milliseconds(metrics, "inter_token_latency", number),
     )
 
 

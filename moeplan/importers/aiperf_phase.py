@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable
+from decimal import Decimal
 
 import attrs
 
@@ -89,7 +90,7 @@ class Phase:
         usage: bool,
         outcome: str,
         asked: int | None,
-        tool_itl_ms: float | None,
+        tool_itl_ms: int | float | Decimal | None,
     ) -> None:
         """Append one record; times in ns.
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from moeplan.model.columns import NARROW, WIDE
-from moeplan.units import NS_PER_MS, seconds_to_ns
+from moeplan.units import MAX_SAFE_INTEGER, NS_PER_MS, seconds_to_ns
 
 __all__ = ["many_to_ns", "one_to_ns"]
 
@@ -31,7 +31,7 @@ def one_to_ns(value: int | float | Decimal, per_unit: int = NS_PER_MS) -> int:
     Raises:
         InputError: beyond 2^53 - 1 ns.
     """
-    if type(value) is int:
+    if type(value) is int and abs(value) <= MAX_SAFE_INTEGER // per_unit:
         return value * per_unit
     if type(value) is float:
         scaled = value * per_unit

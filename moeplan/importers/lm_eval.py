@@ -26,7 +26,7 @@ from moeplan.model.fields import ID_PATTERN
 from moeplan.model.finding import Finding
 from moeplan.model.observations import QualityResult, QualityTask
 from moeplan.model.series import QualityTable, quality_faults
-from moeplan.units import seconds_to_ns
+from moeplan.units import MAX_SAFE_INTEGER, seconds_to_ns
 from moeplan.wire.observation import MadeObservation, ObservationContext, SideFile, enclosing_interval, make_observation
 
 __all__ = ["LM_EVAL_IMPORTER_VERSION", "LmEvalFile", "import_lm_eval"]
@@ -163,7 +163,12 @@ def _samples(file: LmEvalFile, document: Mapping[str, Any]) -> _Samples:
 
 def _take(line: Mapping[str, Any], number: int, measures: dict[str, dict[int, int]], skipped: set[str]) -> None:
     document, metrics, kept = line.get("doc_id"), line.get("metrics"), line.get("filter")
-    if type(document) is not int or document < 0 or type(metrics) is not list or type(kept) is not str:
+    if (
+        type(document) is not int
+        or not 0 <= document <= MAX_SAFE_INTEGER
+        or type(metrics) is not list
+        or type(kept) is not str
+    ):
         expected = "doc_id, filter and metrics"
         raise InputError(Issue(at_line(number), "wrong_file", "not a sample of lm-evaluation-harness", expected))
     for metric in metrics:
@@ -228,7 +233,7 @@ def _span(document: Mapping[str, Any]) -> tuple[int, int]:
         taken = Decimal(text) if type(text) is str and len(text) <= 40 else Decimal(-1)
     except ArithmeticError:
         taken = Decimal(-1)
-    seconds = seconds_at(taken, "$.total_evaluation_time_seconds")
+    seconds = seconds_at(taken if taken.is_finite() else None, "$.total_evaluation_time_seconds")
     begun = int(start) * 10**9 + seconds_to_ns(start - int(start))
     return begun, begun + seconds_to_ns(seconds)
 

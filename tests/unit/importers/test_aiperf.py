@@ -218,6 +218,14 @@ def test_a_time_is_rounded_from_its_decimal(text: str, ns: int) -> None:
             ("line 2: $.metrics.inter_chunk_latency.value", "invalid_value"),
         ),
         (
+            lines(record(inter_chunk_latency={"value": [10**30], "unit": "ms"})),
+            ("line 1: $.metrics.inter_chunk_latency.value", "invalid_value"),
+        ),
+        (
+            lines(record(inter_token_latency={"value": "13", "unit": "ms"})),
+            ("line 1: $.metrics.inter_token_latency.value", "invalid_value"),
+        ),
+        (
             lines(record(inter_chunk_latency={"value": 1.0, "unit": "ms"})),
             ("line 1: $.metrics.inter_chunk_latency.value", "invalid_value"),
         ),

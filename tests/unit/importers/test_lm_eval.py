@@ -155,6 +155,11 @@ OLD = b'{"results": {"toy": {"acc": 0.75, "acc_stderr": 0.25}}, "versions": {"to
         ((results({"toy": FOUR[:1] * 2}, RIGHT), lines(*FOUR[:1] * 2)), ("line 2: $.doc_id", "duplicate_document")),
         ((results({"toy": FOUR}, RIGHT), b'{"a": 1}\n{"b": 1}\n'), ("line 1: $", "wrong_file")),
         ((results({"a b": FOUR}, RIGHT), lines(*FOUR)), ("$", "invalid_name")),
+        ((results({"toy": FOUR}, RIGHT), lines(FOUR[0] | {"doc_id": 2**63})), ("line 1: $", "wrong_file")),
+        (
+            (results({"toy": FOUR}, RIGHT, total_evaluation_time_seconds="NaN"), lines(*FOUR)),
+            ("$.total_evaluation_time_seconds", "invalid_value"),
+        ),
         ((results({"toy": FOUR}, RIGHT, date="x"), lines(*FOUR)), ("$.date", "invalid_value")),
         (
             (results({"toy": FOUR}, RIGHT, total_evaluation_time_seconds="-1"), lines(*FOUR)),
