@@ -38,7 +38,7 @@ def phase_findings(
         message = "the summary is of another number of records: another run's, or the file is not whole"
         yield Finding("records_missing", "error", message, None)
     else:
-        yield from mismatches(claims, figure)
+        yield from mismatches(claims, figure, thousandths=("benchmark_duration",))
 
 
 def _outcomes(made: PhaseTables) -> Iterator[Finding]:

@@ -120,7 +120,8 @@ def claim_findings(report: Report, count: int, samples: Sequence[Sample], durati
         message = f"the report is of {report.count} requests, the file holds {count}: another run's, or not whole"
         yield Finding("records_missing", "error", message, None)
         return
-    yield from mismatches(report.claims, made.figure)
+    # All figures but the counts are seconds.
+    yield from mismatches(report.claims, made.figure, thousandths=(*_TIMES, "benchmark_time_seconds"))
 
 
 def _counts(report: Report) -> list[Claim]:
