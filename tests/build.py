@@ -72,8 +72,11 @@ WAIVED_UNTIL = "2026-06-01T00:00:00Z"
 
 WAIVED = (
     "load.ready",
+    "load.ready_time",
     "load.fatal_signatures",
+    "load.smoke",
     "load.environment",
+    "load.deployment",
     "memory.phases",
     "memory.device_peak",
     "memory.workload",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["FATAL_PREFIX", "FATAL_SIGNATURES", "fatal_causes"]
+from moeplan.evaluation.engine_logs import FATAL_PREFIX
 
-FATAL_PREFIX = "fatal_"
-"""Metrics of a log's series that count fatal lines begin with it, and end with the cause."""
+__all__ = ["FATAL_PREFIX", "FATAL_SIGNATURES", "fatal_causes"]
 
 FATAL_SIGNATURES: dict[str, tuple[str, ...]] = {
     "unsupported_architecture": (

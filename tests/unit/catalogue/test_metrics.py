@@ -5,13 +5,19 @@ from __future__ import annotations
 from moeplan.catalogue.gates import GATES
 from moeplan.catalogue.metrics import METRICS
 from moeplan.catalogue.registries import load_registry
+from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
 from moeplan.model.plan import GATE_IDS, Scenario
 from moeplan.planning.builder import plan
 
+DECIDED = DeploymentSpec(None, Parallelism(8, 1, 2, 16), "fp8", "sha256:" + "d" * 64, (RoleSpec("serve", None),))
+SCENARIOS = (
+    Scenario("kimi-k3", "h200", 16),
+    Scenario("kimi-k3", "h200", 16, availability="ha", deployment=DECIDED),
+)
 CRITERIA = [
     criterion
-    for availability in ("single", "ha")
-    for gate in plan(load_registry(), Scenario("kimi-k3", "h200", 16, availability=availability)).validation_gates
+    for scenario in SCENARIOS
+    for gate in plan(load_registry(), scenario).validation_gates
     for criterion in gate.criteria
 ]
 

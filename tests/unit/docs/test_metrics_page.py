@@ -19,6 +19,9 @@ _OBSERVED = {
     "communication_trace",
     "price",
     "failure_timeline",
+    "engine_log",
+    "environment",
+    "smoke",
 }
 """Evidence that this release can import or make."""
 

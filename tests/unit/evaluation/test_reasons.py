@@ -50,6 +50,7 @@ from tests.build import (
     with_criterion,
 )
 from tests.unit.evaluation.economics_cases import ECONOMICS_REASONS, priced
+from tests.unit.evaluation.loading_cases import LOADING_REASONS, LOADING_WORDS
 from tests.unit.evaluation.routing_cases import ROUTING_REASONS
 
 PLAN = build_plan()
@@ -266,6 +267,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     "observation_aborted": (price_aborted, "economics.cost", "inconclusive"),
     **ROUTING_REASONS,
     **ECONOMICS_REASONS,
+    **LOADING_REASONS,
 }
 
 
@@ -279,7 +281,7 @@ def test_each_reason_comes_out_of_a_case(reason: str) -> None:
     assert verdict.readiness == ("ready" if outcome == "waived" else verdict.readiness)
     if outcome != "waived":
         assert verdict.readiness == ("not_ready" if any(g.outcome == "fail" for g in verdict.gates) else "inconclusive")
-        gate = next(gate.id for gate in PLAN.validation_gates if any(rule.id == id for rule in gate.criteria))
+        gate = next(gate.id for gate in verdict.gates if any(rule.id == id for rule in gate.criteria))
         assert gate_of(verdict, gate).outcome != "pass"
     assert found.next
     assert found.next != "see the reason"
@@ -310,6 +312,7 @@ NO_REASONS = {
     *RECORD_TYPES,
     *EVENTS,
     *STEP_PARTS,
+    *LOADING_WORDS,
     "step_ns",
     "checkpoint_manifest",
     "input_tokens",
