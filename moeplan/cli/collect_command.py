@@ -14,7 +14,10 @@ EXAMPLE = (
     "--runtime-packages packages.txt -o smoke"
 )
 
-COLLECTORS: dict[str, str] = {}
+COLLECTORS: dict[str, str] = {
+    "endpoint": "load an OpenAI-compatible endpoint and keep every request's times",
+    "smoke": "ask one question with a deadline",
+}
 """Actions by name: each is the module ``moeplan.cli.collect_<name>`` with EXAMPLE, add_arguments and run."""
 
 

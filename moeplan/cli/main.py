@@ -51,6 +51,7 @@ COMMANDS = {
     "preflight": "judge what a preflight tool says of the hosts, from its raw values",
     "compare": "set two plans, or two verdicts, side by side",
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
+    "collect": "observe a live system and write evidence records",
     "import": "turn a tool's output into evidence records",
     "bundle": "create, pack or unpack an evidence bundle",
     "attest": "sign the records and the index of a bundle, or a verdict",

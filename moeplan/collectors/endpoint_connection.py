@@ -95,6 +95,10 @@ class _Connection(asyncio.Protocol):
         if self.ended is not None and not self.ended.done():
             self.ended.set_result(fault)
 
+    def pass_deadline(self, fault: str) -> None:
+        """Give up; a stream that said it was done lacks nothing but its end."""
+        self.settle(None if self.reader.marked_done is not None else fault)
+
     def _after_done(self, reader: ResponseReader) -> None:
         if reader is self.reader and not reader.complete:
             reader.reusable = False
@@ -136,8 +140,10 @@ class Connections:
         self._busy.add(connection)
         try:
             ended = connection.begin(request)
-            first = loop.call_at(began + deadlines.first_byte_ns / NS_PER_S, connection.settle, "first_byte_deadline")
-            total = loop.call_at(began + deadlines.total_ns / NS_PER_S, connection.settle, "total_deadline")
+            first = loop.call_at(
+                began + deadlines.first_byte_ns / NS_PER_S, connection.pass_deadline, "first_byte_deadline"
+            )
+            total = loop.call_at(began + deadlines.total_ns / NS_PER_S, connection.pass_deadline, "total_deadline")
             connection.first_byte = first
             try:
                 fault = await ended

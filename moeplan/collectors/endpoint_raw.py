@@ -68,14 +68,16 @@ class TrialTail:
     """What the client needed, and what the warm-up before the trial was.
 
     Attributes:
-        started_ns: the wall clock at the start of the trial, ns since the epoch.
+        started_s: the wall clock at the start of the trial, whole seconds since the epoch.
+        started_rest_ns: nanoseconds of it beyond the whole second.
         wall_ns: how long the trial took.
         cpu_ns: processor time of the client meanwhile.
         lag_p99_ns: how late the client's loop woke up, 99th percentile.
         warmup_complete: warm-up requests that ended well; the two sums are the server's counts of all of them.
     """
 
-    started_ns: int
+    started_s: int
+    started_rest_ns: int
     wall_ns: int
     cpu_ns: int
     lag_p99_ns: int

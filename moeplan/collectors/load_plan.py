@@ -74,13 +74,25 @@ class Workload:
     seed: int = 0
     trace: tuple[PlannedRequest, ...] = ()
 
+    @property
+    def least_input(self) -> int:
+        """Tokens of the shortest prompt."""
+        sizes = (request.input_tokens for request in self.trace[: self.requests])
+        return min(sizes) if self.schedule == "trace" else self.input_tokens
+
+    @property
+    def least_output(self) -> int:
+        """The fewest output tokens that a request asks for."""
+        sizes = (request.output_tokens for request in self.trace[: self.requests])
+        return min(sizes) if self.schedule == "trace" else self.output_tokens
+
 
 def plan_load(workload: Workload, part: str) -> LoadPlan:
-    """Return the requests of one part of a run (``warmup``, ``1``, ``2`` …); other parts have other prompts.
+    """Return the requests of one part of a run (``warmup/1``, ``1``, ``2`` …); other parts have other prompts.
 
     The same workload and part give the same plan.
     """
-    if workload.schedule == "trace" and part != "warmup":
+    if workload.schedule == "trace":
         return LoadPlan("trace", workload.trace[: workload.requests], workload.concurrency)
     shared = workload.input_tokens * workload.prefix_share_bps // BASIS_POINTS
     own = workload.input_tokens - shared
@@ -97,7 +109,7 @@ def _blocks(shared: int, own: int, name: str) -> Sequence[tuple[str, int]]:
 
 
 def _due(workload: Workload, part: str) -> list[int | None]:
-    if workload.schedule in ("closed", "trace"):
+    if workload.schedule == "closed":
         return [None] * workload.requests
     assert workload.rate is not None
     if workload.schedule == "constant":

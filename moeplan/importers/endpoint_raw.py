@@ -63,14 +63,14 @@ def import_endpoint_raw(data: bytes, inputs: TrialInputs) -> ImportedTrial:
         outcomes.append(outcome)
         _add(builder, row, outcome, counted)
     requests, gaps = builder.tables(tail["wall_ns"], origin_ns=0)
-    start_s = tail["started_ns"] // NS_PER_S
-    end_s = ceil_div(tail["started_ns"] + tail["wall_ns"], NS_PER_S)
+    start_s = tail["started_s"]
+    end_s = start_s + ceil_div(tail["started_rest_ns"] + tail["wall_ns"], NS_PER_S)
     client = ClientLoad(cpu_ns=tail["cpu_ns"], wall_ns=tail["wall_ns"], loop_lag_p99_ns=tail["lag_p99_ns"])
     return ImportedTrial(
         requests=requests,
         chunk_gaps=gaps,
         duration_ns=tail["wall_ns"],
-        interval=Interval(format_instant(start_s), format_instant(max(end_s, start_s + 1))),
+        interval=Interval(format_instant(start_s), format_instant(end_s)),
         endpoint=head["endpoint"],
         model="model",
         concurrency=head["concurrency"],
@@ -123,7 +123,7 @@ def _parts(data: bytes) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str,
         try:
             values.append(parse_strict(line, max_bytes=_MAX_LINE))
         except InputError as error:
-            raise InputError(*(issue.under(f"line {number}") for issue in error.issues)) from None
+            raise InputError(*(issue.under(f"line {number}: $") for issue in error.issues)) from None
     for number, value in enumerate(values, 1):
         keys = _HEAD if number == 1 else _TAIL if number == len(values) else _ROW
         _require(value, keys, number)
@@ -166,7 +166,8 @@ _ROW: dict[str, tuple[type, ...]] = {
     "retry_after_s": _MAYBE,
 }
 _TAIL: dict[str, tuple[type, ...]] = {
-    "started_ns": _COUNT,
+    "started_s": _COUNT,
+    "started_rest_ns": _COUNT,
     "wall_ns": _COUNT,
     "cpu_ns": _COUNT,
     "lag_p99_ns": _COUNT,

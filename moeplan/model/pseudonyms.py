@@ -9,7 +9,7 @@ __all__ = ["KEY_BYTES", "PSEUDONYM_KINDS", "pseudonym"]
 
 KEY_BYTES = 32
 """Length of a key."""
-PSEUDONYM_KINDS = ("node", "gpu", "process")
+PSEUDONYM_KINDS = ("node", "gpu", "process", "endpoint")
 _HEX_DIGITS = 12
 
 
@@ -21,7 +21,8 @@ def pseudonym(key: bytes, kind: str, name: str) -> str:
     Args:
         key: the site's secret, ``KEY_BYTES`` long; it is never packed.
         kind: one of :data:`PSEUDONYM_KINDS`.
-        name: what the system calls it: a node object's name, a device's serial or UUID, a host and a process id.
+        name: what the system calls it: a node object's name, a device's serial or UUID, a host and a process id,
+            an endpoint's scheme, host and port.
     """
     if kind not in PSEUDONYM_KINDS:
         raise ValueError(f"no kind of pseudonym: {kind}")
