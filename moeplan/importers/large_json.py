@@ -6,9 +6,13 @@ Everything here answers None where the text is anything but plainly sound; the s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable
 from decimal import ROUND_HALF_EVEN, Context, Decimal
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
+
+import attrs
 
 from moeplan.errors import InputError
 from moeplan.importers.tool_json import parse_tool_json
@@ -19,10 +23,10 @@ if TYPE_CHECKING:
     from msgspec import Raw
     from numpy.typing import NDArray
 
-__all__ = ["exact_ns", "integers", "members", "nanosecond_rows", "nanoseconds", "texts"]
+__all__ = ["Rows", "exact_ns", "integers", "members", "nanosecond_rows", "nanoseconds", "texts"]
 
 _SPACE = b" \t\r\n"
-_ROWS = 2048
+_BLOCK_BYTES = 1 << 20
 _EXACT = Context(prec=2000)
 _ROUNDING = 2e-7
 """Ns by which the product of a fraction below 1 with 10^9 can be off in binary64: half a unit in the last place."""
@@ -80,7 +84,7 @@ def texts(text: Raw) -> list[str] | None:
     return found
 
 
-def _decoded(text: Raw, kind: Any) -> Any:
+def _decoded(text: Raw | bytes, kind: Any) -> Any:
     import msgspec
 
     try:
@@ -97,72 +101,110 @@ def exact_ns(seconds: int | Decimal) -> int:
 def nanoseconds(text: Raw, most: int) -> NDArray[Any] | None:
     """Return a list of seconds from 0 to ``most`` in ns, each rounded half to even from its decimal."""
     values = _decoded(text, list[float])
-    return None if values is None else _to_ns(array("d", values), [text], [len(values)], most)
+    return None if values is None else _to_ns(array("d", values), most, partial(_numbers_at, text))
 
 
-def nanosecond_rows(text: Raw, most: int) -> tuple[NDArray[Any], array[int]] | None:
-    """Return a list of lists of seconds: how many each holds, and all in ns, in 32-bit integers where all fit."""
+def _numbers_at(text: Raw, places: list[int]) -> list[Any]:
     import msgspec
+
+    written = _decoded(text, list[msgspec.Raw])
+    return [parse_tool_json(bytes(written[place])) for place in places]
+
+
+@attrs.frozen(eq=False)
+class Rows:
+    """A list of lists of seconds.
+
+    Attributes:
+        counts: how many each inner list holds.
+        column: all of them in ns, of 32 bits where all fit.
+        rest: the text with 0 in the list's place.
+    """
+
+    counts: NDArray[Any]
+    column: array[int]
+    rest: bytes
+
+
+def nanosecond_rows(data: bytes, key: str, most: int) -> Rows | None:
+    """Return the list of lists of seconds that stands after ``key``; None where that is not there once.
+
+    The key is a member of the object only if :func:`members` gives 0 for it in the rest.
+    """
     import numpy as np
 
-    rows = _decoded(text, list[msgspec.Raw])
-    if rows is None:
-        return None
-    decode = msgspec.json.Decoder(list[float]).decode
-    counts, made = array(WIDE), array(NARROW)
-    for start in range(0, len(rows), _ROWS):
-        block, values, sizes = rows[start : start + _ROWS], array("d"), []
-        try:
-            for row in block:
-                seconds = decode(row)
-                values.fromlist(seconds)
-                sizes.append(len(seconds))
-        except msgspec.MsgspecError:
+    named = b'"%b"' % key.encode()
+    start = data.find(named)
+    begin = _after(data, _after(data, start, named), b":") if start >= 0 else len(data)
+    at, counts, made = _after(data, begin, b"["), array(WIDE), array(NARROW)
+    while at < len(data):
+        block, rows = _next_rows(data, at)
+        if not rows:
             return None
-        found = _to_ns(values, block, sizes, most)
+        counts.extend(map(len, rows))
+        found = _to_ns(_flattened(rows), most, partial(_numbers_in, block))
         if found is None:
             return None
         if made.typecode == NARROW and len(found) and int(found.max()) > _NARROW_MOST:
             made = column_of(view(made), WIDE)
         append(made, found)
-        counts.extend(sizes)
-    return np.array(counts, np.int64), made
+        stop = _after(data, at + len(block) - 2, b"")
+        if data.startswith(b"]", stop):
+            rest = data[:begin] + b"0" + data[stop + 1 :]
+            return Rows(np.array(counts, np.int64), made, rest) if rest.find(named, start + 1) < 0 else None
+        at = _after(data, stop, b",")
+    return None
 
 
-def _to_ns(values: array[float], rows: Sequence[Raw], sizes: Sequence[int], most: int) -> NDArray[Any] | None:
-    """Return seconds as ns; what lies so near to a tie that binary64 does not decide is read again from its text.
+def _next_rows(data: bytes, at: int) -> tuple[bytes, list[list[float]] | None]:
+    """Return about a megabyte of inner lists, as the text of a list of lists and read; at the end what is left."""
+    stop = data.find(b"]", at + _BLOCK_BYTES) + 1
+    block = b"[%b]" % data[at : stop or len(data)]
+    rows = _decoded(block, list[list[float]])
+    if rows is None:
+        block = block[: block.find(b"]]") + 2]
+        rows = _decoded(block, list[list[float]])
+    return block, rows
+
+
+def _flattened(rows: list[list[float]]) -> array[float]:
+    made = array("d")
+    for row in rows:
+        made.fromlist(row)
+    return made
+
+
+def _numbers_in(block: bytes, places: list[int]) -> list[Any]:
+    import msgspec
+
+    written = list(chain.from_iterable(_decoded(block, list[list[msgspec.Raw]])))
+    return [parse_tool_json(bytes(written[place])) for place in places]
+
+
+def _to_ns(values: array[float], most: int, exact: Callable[[list[int]], list[Any]]) -> NDArray[Any] | None:
+    """Return seconds as ns; what lies so near to a tie that binary64 does not decide is taken from the exact values.
 
     A float is within half a unit in its last place of its decimal, its fraction is exact, and the product with 10^9 is
-    rounded once.
+    rounded once. None where a value is out of range, or the strict reader refuses one.
     """
     import numpy as np
 
     seconds = np.frombuffer(values, np.float64) if len(values) else np.empty(0)
-    if not len(seconds):
-        return seconds.astype(np.int64)
-    top = float(seconds.max())
-    if not float(seconds.min()) >= 0 or not top <= most:
+    top = float(seconds.max(initial=0.0))
+    if not float(seconds.min(initial=0.0)) >= 0 or not top <= most:
         return None
-    whole = np.floor(seconds)
+    whole = np.floor(seconds) if top >= 1 else 0.0
     scaled = (seconds - whole) * NS_PER_S
     nearest = np.rint(scaled)
-    made = whole.astype(np.int64) * NS_PER_S + nearest.astype(np.int64)
+    made = nearest.astype(np.int64)
+    if top >= 1:
+        made += np.asarray(whole, np.float64).astype(np.int64) * NS_PER_S
     clear = 0.5 - float(np.spacing(top)) / 2 * NS_PER_S - _ROUNDING
-    unclear = np.flatnonzero(np.abs(scaled - nearest) >= clear)
-    return made if _decide(made, unclear, rows, sizes) else None
-
-
-def _decide(made: NDArray[Any], unclear: NDArray[Any], rows: Sequence[Raw], sizes: Sequence[int]) -> bool:
-    """Put the exact values in the places that are unclear; False where the strict reader refuses one's row."""
-    import numpy as np
-
-    stops = np.cumsum(sizes)
-    owners = np.searchsorted(stops, unclear, "right")
-    for row in np.unique(owners).tolist():
+    scaled -= nearest
+    if len(made) and (float(scaled.max()) >= clear or float(scaled.min()) <= -clear):
+        unclear = np.flatnonzero(np.abs(scaled) >= clear).tolist()
         try:
-            exact = parse_tool_json(bytes(rows[row]))
+            made[unclear] = [exact_ns(number) for number in exact(unclear)]
         except InputError:
-            return False
-        for place in unclear[owners == row].tolist():
-            made[place] = exact_ns(exact[place - int(stops[row]) + sizes[row]])
-    return True
+            return None
+    return made

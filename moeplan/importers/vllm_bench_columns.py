@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
-from moeplan.importers.large_json import exact_ns, integers, members, nanosecond_rows, nanoseconds, texts
+from moeplan.importers.large_json import Rows, exact_ns, integers, members, nanosecond_rows, nanoseconds, texts
 from moeplan.importers.tool_json import MAX_TOOL_BYTES, parse_tool_json
 from moeplan.model.columns import narrow
 from moeplan.wire.strict_json import child
@@ -75,8 +75,11 @@ def read_detailed(data: bytes) -> tuple[dict[str, Any], Columns]:
 
 def _plain_columns(data: bytes) -> tuple[dict[str, Any], Columns] | None:
     """Return what :func:`read_detailed` does from a file in which all is as the tool writes it; else None."""
-    parts = members(data) if len(data) <= MAX_TOOL_BYTES else None
-    if parts is None or not parts.keys() >= {*_COLUMNS, "date", "duration", "endpoint_type", "model_id"}:
+    rows = nanosecond_rows(data, "itls", MOST_SECONDS) if len(data) <= MAX_TOOL_BYTES else None
+    parts = None if rows is None else members(rows.rest)
+    if rows is None or parts is None or bytes(parts.get("itls", b"")) != b"0":
+        return None
+    if not parts.keys() >= {*_COLUMNS, "date", "duration", "endpoint_type", "model_id"}:
         return None
     long = {*_COLUMNS, *_TEXTS, "queue_times"}
     rest = b",".join(b'"%b":%b' % (key.encode(), bytes(text)) for key, text in parts.items() if key not in long)
@@ -84,18 +87,18 @@ def _plain_columns(data: bytes) -> tuple[dict[str, Any], Columns] | None:
         document = parse_tool_json(b"{" + rest + b"}")
     except InputError:
         return None
-    columns = _read_columns(parts)
+    columns = _read_columns(parts, rows)
     if columns is None or document.get("num_prompts", len(columns.start)) != len(columns.start):
         return None
     return document, columns
 
 
-def _read_columns(parts: dict[str, Any]) -> Columns | None:
+def _read_columns(parts: dict[str, Any], rows: Rows) -> Columns | None:
     import numpy as np
 
     written = {key: texts(parts[key]) for key in _TEXTS if key in parts}
-    errors, rows = written["errors"], nanosecond_rows(parts["itls"], MOST_SECONDS)
-    if rows is None or errors is None or None in written.values() or not errors:
+    errors = written["errors"]
+    if not errors or None in written.values():
         return None
     count, queued = len(errors), "queue_times" in parts
     columns = {
@@ -106,10 +109,10 @@ def _read_columns(parts: dict[str, Any]) -> Columns | None:
         **{name: _tokens_in(parts[key]) for name, key in zip(_TOKENS, ("input_lens", "output_lens"), strict=True)},
     }
     sound = {name: column for name, column in columns.items() if column is not None and len(column) == count}
-    if len(sound) < len(columns) or len(rows[0]) != count:
+    if len(sound) < len(columns) or len(rows.counts) != count:
         return None
     failed = np.array([bool(error) for error in errors]) | (sound["latency"] == 0)
-    return Columns(**sound, gap_counts=rows[0], gaps=rows[1], failed=failed, queued=queued)
+    return Columns(**sound, gap_counts=rows.counts, gaps=rows.column, failed=failed, queued=queued)
 
 
 def _tokens_in(text: Any) -> NDArray[Any] | None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from moeplan.errors import InputError
 from moeplan.importers import vllm_bench_columns
-from moeplan.importers.large_json import exact_ns, members, nanosecond_rows, nanoseconds
+from moeplan.importers.large_json import Rows, exact_ns, members, nanosecond_rows, nanoseconds
 from moeplan.importers.tool_json import parse_tool_json
 from moeplan.importers.vllm_bench_columns import Columns, read_detailed
 from tests.unit.importers.made import encoded, result
@@ -43,16 +43,23 @@ def text_of(column: str, data: bytes) -> Any:
     return parts[column]
 
 
+def rows_of(data: bytes, key: str) -> Rows | None:
+    """Return the rows where the rest, too, is sound."""
+    rows = nanosecond_rows(data, key, 10**7)
+    parts = None if rows is None else members(rows.rest)
+    return rows if parts is not None and bytes(parts.get(key, b"")) == b"0" else None
+
+
 def test_every_decimal_is_rounded_from_its_own_digits() -> None:
     data = f'{{"a": [{", ".join(TIES)}], "b": [[], [{",".join(TIES)}], [1.5]]}}'.encode()
     wanted = [ns_of(text) for text in TIES]
     found = nanoseconds(text_of("a", data), 10**7)
     assert found is not None
     assert found.tolist() == wanted
-    rows = nanosecond_rows(text_of("b", data), 10**7)
+    rows = rows_of(data, "b")
     assert rows is not None
-    assert rows[0].tolist() == [0, len(TIES), 1]
-    assert list(rows[1]) == [*wanted, 1_500_000_000]
+    assert rows.counts.tolist() == [0, len(TIES), 1]
+    assert list(rows.column) == [*wanted, 1_500_000_000]
     assert [exact_ns(Decimal(text)) for text in TIES] == wanted
 
 
@@ -65,12 +72,13 @@ def test_random_decimals(parts: list[tuple[int, str]]) -> None:
     assert found.tolist() == [ns_of(text) for text in written]
 
 
-def test_long_gaps_and_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("moeplan.importers.large_json._ROWS", 2)
-    rows = nanosecond_rows(text_of("a", b'{"a":[[0.1],[2.147483647],[0.2,2.147483648],[],[1]]}'), 10**7)
+@pytest.mark.parametrize("block", [1, 12, 1000])
+def test_long_gaps_and_several_blocks(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    monkeypatch.setattr("moeplan.importers.large_json._BLOCK_BYTES", block)
+    rows = rows_of(b'{"a":[[0.1] , [2.147483647],[0.2,2.147483648],[],\n[1]], "b":[[3]]}', "a")
     assert rows is not None
-    assert (rows[0].tolist(), rows[1].typecode) == ([1, 1, 2, 0, 1], "q")
-    assert list(rows[1]) == [100_000_000, 2_147_483_647, 200_000_000, 2_147_483_648, 1_000_000_000]
+    assert (rows.counts.tolist(), rows.column.typecode) == ([1, 1, 2, 0, 1], "q")
+    assert list(rows.column) == [100_000_000, 2_147_483_647, 200_000_000, 2_147_483_648, 1_000_000_000]
 
 
 @pytest.mark.parametrize(
@@ -79,6 +87,36 @@ def test_long_gaps_and_several_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_no_list_of_seconds(text: str) -> None:
     assert nanoseconds(text_of("a", f'{{"a":{text}}}'.encode()), 10**7) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "[[1],]",
+        "[[1] [2]]",
+        "[[1],[2,]]",
+        "[,[1]]",
+        '[["1"]]',
+        "[[[1]]]",
+        "[[1]],[2]]",
+        "[[1,true]]",
+        "[[-1]]",
+        "[1]",
+        "7",
+    ],
+)
+@pytest.mark.parametrize("block", [1, 1000])
+def test_no_list_of_lists(text: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moeplan.importers.large_json._BLOCK_BYTES", block)
+    assert rows_of(f'{{"a":{text},"b":[[1]]}}'.encode(), "a") is None
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"b":"\\"a","a":[[1]]}', b'{"x\\"a":[[1]],"a":0}', b'{"a":[[1]],"a":[[2]]}', b'{"b":[[1]]}', b"{}"]
+)
+def test_a_list_that_is_not_there_once(data: bytes) -> None:
+    assert rows_of(data, "a") is None
 
 
 @pytest.mark.parametrize(
