@@ -7,7 +7,14 @@ from collections.abc import Callable
 
 import attrs
 
-from moeplan.cli import import_lm_eval, import_reported, import_vllm_log
+from moeplan.cli import (
+    import_lm_eval,
+    import_price,
+    import_reported,
+    import_restart_timeline,
+    import_torch_trace,
+    import_vllm_log,
+)
 from moeplan.cli.actions import Actions, add_action
 
 __all__ = ["OBSERVATION_IMPORTS", "ObservationImport", "add_observation_imports"]
@@ -45,6 +52,27 @@ OBSERVATION_IMPORTS = (
         import_lm_eval.EXAMPLE,
         import_lm_eval.add_arguments,
         import_lm_eval.run,
+    ),
+    ObservationImport(
+        "torch-trace",
+        "traces of the torch profiler",
+        import_torch_trace.EXAMPLE,
+        import_torch_trace.add_arguments,
+        import_torch_trace.run,
+    ),
+    ObservationImport(
+        "restart-timeline",
+        "the timeline of a worker's failure",
+        import_restart_timeline.EXAMPLE,
+        import_restart_timeline.add_arguments,
+        import_restart_timeline.run,
+    ),
+    ObservationImport(
+        "price",
+        "a declared price",
+        import_price.EXAMPLE,
+        import_price.add_arguments,
+        import_price.run,
     ),
 )
 
