@@ -12,7 +12,7 @@ from pathlib import Path
 from moeplan.digest import digest_stream
 from moeplan.wire.files import open_regular, require_free, store_error, sync_directory, write_chunks
 
-__all__ = ["staged_directory", "write_member"]
+__all__ = ["place_member", "staged_directory", "write_member"]
 
 
 @contextmanager
@@ -44,8 +44,8 @@ def staged_directory(target: Path | str) -> Iterator[Path]:
         _discard(staging)
 
 
-def write_member(root: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
-    """Write one file below ``root``, making its directories; return digest and size of what then lies there.
+def place_member(root: Path, path: str, chunks: Iterable[bytes]) -> Path:
+    """Write one file below ``root``, making its directories; return where it lies.
 
     Raises:
         StoreError: the disk is full, or whatever reading ``chunks`` raises.
@@ -56,7 +56,12 @@ def write_member(root: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, i
     except OSError as error:
         raise store_error(target, error, "write") from None
     write_chunks(target, chunks)
-    with open_regular(target) as stream:
+    return target
+
+
+def write_member(root: Path, path: str, chunks: Iterable[bytes]) -> tuple[str, int]:
+    """Write one file as :func:`place_member` does; return digest and size of what then lies there."""
+    with open_regular(place_member(root, path, chunks)) as stream:
         return digest_stream(stream)
 
 

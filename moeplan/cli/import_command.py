@@ -124,7 +124,7 @@ def run(args: argparse.Namespace) -> int:
         return run_format(args)
     if getattr(args, "run_observation", None) is not None:
         return int(args.run_observation(args))
-    from moeplan.bundle.staging import staged_directory, write_member
+    from moeplan.bundle.staging import place_member, staged_directory
     from moeplan.cli.output import note
     from moeplan.errors import escape
     from moeplan.importers.given import StoredFile, chunks_of
@@ -140,7 +140,7 @@ def run(args: argparse.Namespace) -> int:
     made = import_run(importer, tool_files, metrics, inputs)
     with staged_directory(args.output) as root:
         for path, content in made.files.items():
-            write_member(root, path, chunks_of(content))
+            place_member(root, path, chunks_of(content))
     _show(made, args.json)
     note(f"wrote {escape(args.output, 400)}")
     return 1 if any(finding.severity == "error" for finding in made.findings) else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import attrs
 
@@ -18,6 +19,7 @@ from moeplan.importers.trial_record import (
     make_trial,
     naming,
     plain_name,
+    raw_tables,
     tool_path,
     warmup_requests,
 )
@@ -79,16 +81,16 @@ def import_run(
     findings: list[Finding] = []
     records: list[ImportedRecord] = []
     enclosed: dict[str, str] = {}
-    for number, (file, trial) in enumerate(read, 1):
+    for number, (file, trial, tables) in enumerate(read, 1):
         around = (metrics[number - 1], metrics[number]) if metrics else None
         # The trials of one file share its one copy, which has the first one's number.
         copy = enclosed.setdefault(file.digest, tool_path(importer, TrialRef(run, number)))
         summaries = _summaries_of(file, tool_files, inputs)
-        made = make_trial(importer, TrialRef(run, number), trial, copy, (file, *summaries), around, inputs)
+        made = make_trial(importer, TrialRef(run, number), trial, copy, (file, *summaries), around, inputs, tables)
         files |= made.files
         findings += made.findings
         records.append(made.record)
-    _require_alike([file for file, _ in read], records)
+    _require_alike([file for file, *_ in read], records)
     manifest = _manifest(run, records, inputs)
     manifest_path = f"evidence/{run}.json"
     files[manifest_path] = dump_document(manifest)
@@ -118,23 +120,30 @@ def import_trial(
     if len(read) != 1:
         message = "a file of several trials in a run that makes one file a trial"
         raise InputError(Issue("$", "several_trials", message, "1", str(len(read))), source=escape(file.name))
-    trial = read[0][1]
-    return make_trial(importer, ref, trial, tool_path(importer, ref), (file, *inputs.summaries), around, inputs)
+    _, trial, tables = read[0]
+    return make_trial(importer, ref, trial, tool_path(importer, ref), (file, *inputs.summaries), around, inputs, tables)
 
 
 def _read(
     importer: Importer, tool_files: Sequence[GivenFile], inputs: RunInputs
-) -> list[tuple[GivenFile, ImportedTrial]]:
-    """Return every trial with the file it is in, in order."""
-    _require_files(tool_files)
-    made = []
-    for file in tool_files:
-        given = tuple(summary.data for summary in _summaries_of(file, tool_files, inputs))
-        stated = attrs.evolve(inputs.trial, summaries=given)
-        with naming(file), file.opened() as stream:
-            read = importer.read(stream if importer.streams else stream.read(), stated)
-        made += [(file, trial) for trial in read]
-    return made
+) -> list[tuple[GivenFile, ImportedTrial, Mapping[str, GivenFile]]]:
+    """Return every trial with the file it is in and its raw tables, in order.
+
+    Files are hashed and tables written in a second thread while the next file is read.
+    """
+    if not tool_files:
+        raise InputError(Issue("FILE", "no_trial", "no file given", "one file a trial"))
+    made: list[tuple[GivenFile, ImportedTrial, Future[dict[str, GivenFile]]]] = []
+    with ThreadPoolExecutor(1) as beside:
+        for file in tool_files:
+            beside.submit(getattr, file, "digest")
+            given = tuple(summary.data for summary in _summaries_of(file, tool_files, inputs))
+            stated = attrs.evolve(inputs.trial, summaries=given)
+            with naming(file), file.opened() as stream:
+                read = importer.read(stream if importer.streams else stream.read(), stated)
+            made += [(file, trial, beside.submit(raw_tables, trial)) for trial in read]
+        _require_once(tool_files)
+        return [(file, trial, tables.result()) for file, trial, tables in made]
 
 
 def _summaries_of(file: GivenFile, tool_files: Sequence[GivenFile], inputs: RunInputs) -> tuple[GivenFile, ...]:
@@ -149,9 +158,7 @@ def _summaries_of(file: GivenFile, tool_files: Sequence[GivenFile], inputs: RunI
     return (given[place],)
 
 
-def _require_files(tool_files: Sequence[GivenFile]) -> None:
-    if not tool_files:
-        raise InputError(Issue("FILE", "no_trial", "no file given", "one file a trial"))
+def _require_once(tool_files: Sequence[GivenFile]) -> None:
     seen: dict[str, str] = {}
     for file in tool_files:
         if file.digest in seen:

@@ -36,6 +36,7 @@ __all__ = [
     "make_trial",
     "naming",
     "plain_name",
+    "raw_tables",
     "tool_path",
     "warmup_requests",
 ]
@@ -110,6 +111,16 @@ def tool_path(importer: Importer, ref: TrialRef) -> str:
     return f"attachments/{ref.run}/trial-{ref.number}-tool-output.{importer.ending}"
 
 
+def raw_tables(trial: ImportedTrial) -> dict[str, GivenFile]:
+    """Return a trial's raw tables as files, by role, with their digests."""
+    made = {
+        "requests": GivenFile("requests.parquet", dump_requests(trial.requests)),
+        "chunk_gaps": GivenFile("chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
+    }
+    assert all(file.digest for file in made.values())
+    return made
+
+
 def make_trial(
     importer: Importer,
     ref: TrialRef,
@@ -118,8 +129,11 @@ def make_trial(
     given_files: tuple[GivenFile, ...],
     around: tuple[GivenFile, GivenFile] | None,
     inputs: RunInputs,
+    tables: Mapping[str, GivenFile] | None = None,
 ) -> MadeTrial:
     """Return one trial as evidence; the arguments are those of ``import_trial``, and where the tool's file goes.
+
+    ``tables`` are its :func:`raw_tables`, where they have been made already.
 
     Raises:
         InputError: record, tables and scrapes contradict each other.
@@ -127,7 +141,8 @@ def make_trial(
     files: dict[str, bytes | GivenFile] = {}
     scrapes = _scrapes(*around, trial.model) if around else None
     prefix = f"attachments/{ref.run}/trial-{ref.number}-"
-    attachments = _attachments(prefix, tool_path, trial, given_files, scrapes, inputs.commit_only, files)
+    made = raw_tables(trial) if tables is None else tables
+    attachments = _attachments(prefix, tool_path, made, given_files, scrapes, inputs.commit_only, files)
     with naming(given_files[0]):
         record = _record(importer, ref, trial, scrapes, attachments, inputs)
     path = f"evidence/{ref.run}-trial-{ref.number}.json"
@@ -159,20 +174,14 @@ def _scrapes(before: GivenFile, after: GivenFile, model: str) -> _Scrapes:
 def _attachments(
     prefix: str,
     tool_path: str,
-    trial: ImportedTrial,
+    raw: Mapping[str, GivenFile],
     given_files: tuple[GivenFile, ...],
     scrapes: _Scrapes | None,
     commit_only: bool,
     files: dict[str, bytes | GivenFile],
 ) -> tuple[Attachment, ...]:
     """Return the trial's attachments, and put those that are enclosed into ``files``."""
-    tables = {
-        "requests": (f"{prefix}requests.parquet", GivenFile("requests.parquet", dump_requests(trial.requests))),
-        "chunk_gaps": (
-            f"{prefix}chunk-gaps.parquet",
-            GivenFile("chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
-        ),
-    }
+    tables = {role: (f"{prefix}{file.name}", file) for role, file in raw.items()}
     file, *summaries = given_files
     given = {"tool_output": (tool_path, file)}
     for number, summary in enumerate(summaries, 1):
