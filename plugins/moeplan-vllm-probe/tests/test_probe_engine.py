@@ -22,7 +22,12 @@ CONFIG = json.loads((CHECKPOINT / "config.json").read_text())
 TOP_K, LAYERS, EXPERTS = CONFIG["num_experts_per_tok"], CONFIG["num_hidden_layers"], CONFIG["num_local_experts"]
 
 
-@pytest.fixture(scope="module", params=[[], ["--enforce-eager"]], ids=["compiled", "eager"])
+EAGER = ["--enforce-eager", "--dtype", "float32"]
+"""vLLM 0.32.0 for CPUs computes attention in bfloat16 with tile instructions; a worker that compiled nothing has not
+asked the kernel for them, and dies of SIGILL at its first token, with or without a probe."""
+
+
+@pytest.fixture(scope="module", params=[[], EAGER], ids=["compiled", "eager"])
 def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     directory = tmp_path_factory.mktemp("engine")
     switches = {"MOEPLAN_PROBE_HASH": "1", "MOEPLAN_PROBE_COUNT": "1", "MOEPLAN_PROBE_INTERVAL_MS": "200"}
@@ -135,14 +140,14 @@ def register():
 
 def test_a_router_that_never_calls_back_stops_the_engine(tmp_path: Path) -> None:
     path = plugin(tmp_path / "plugin", "silent_router", SILENT)
-    with engine(tmp_path, ["--enforce-eager"], {"PYTHONPATH": path, "MOEPLAN_PROBE_COUNT": "1"}) as started:
+    with engine(tmp_path, EAGER, {"PYTHONPATH": path, "MOEPLAN_PROBE_COUNT": "1"}) as started:
         assert not started.wait()
         assert "moeplan probe: counter_stays_zero: 4 of 4 layers" in started.log.read_text(errors="replace")
     assert lines(started.directory, "experts")[-1]["code"] == "counter_stays_zero"
 
 
 def test_weights_that_pass_no_iterator_stop_the_engine(tmp_path: Path) -> None:
-    with engine(tmp_path, ["--enforce-eager", "--load-format", "dummy"], {"MOEPLAN_PROBE_HASH": "1"}) as started:
+    with engine(tmp_path, [*EAGER, "--load-format", "dummy"], {"MOEPLAN_PROBE_HASH": "1"}) as started:
         assert not started.wait()
         assert "moeplan probe: loader_bypasses_iterators" in started.log.read_text(errors="replace")
     written = lines(started.directory, "weights")
