@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from moeplan.cli.endpoint_options import add_target, endpoint_name, seconds, target_options
+from moeplan.cli.endpoint_options import add_target, add_way, endpoint_name, seconds, target_options
 from moeplan.cli.observation_options import add_observation, observation_context
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ _MOST_TRACE_BYTES = 1 << 30
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare endpoint, load and output."""
     add_target(parser)
+    add_way(parser)
     load = parser.add_argument_group("the load")
     load.add_argument("--tokenizer", required=True, metavar="DIR", help="checkpoint directory with tokenizer.json")
     load.add_argument(

@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from moeplan.collectors.endpoint_target import TargetOptions
 
-__all__ = ["add_target", "endpoint_name", "require_given", "require_range", "seconds", "target_options"]
+__all__ = ["add_target", "add_way", "endpoint_name", "require_given", "require_range", "seconds", "target_options"]
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
     """Add the endpoint's options."""
-    group = parser.add_argument_group("the endpoint; nothing of it is recorded but its name and what lies between")
+    group = parser.add_argument_group("the endpoint; nothing of this is recorded")
     group.add_argument("--url", required=True, metavar="URL", help="of an OpenAI-compatible server")
     group.add_argument("--model", metavar="NAME", help="the name it serves the model under (default: the only one)")
     group.add_argument("--api", choices=("chat", "completions"), default="chat", help="API to call (default chat)")
     group.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
     group.add_argument("--ca-file", metavar="FILE", help="certificates to check an https endpoint with")
     group.add_argument("--metrics-url", metavar="URL", help="the engine's /metrics, where it is not the endpoint's own")
+    group.add_argument("--ready-within", default="0", metavar="S", help="wait so long for the endpoint (default 0)")
+
+
+def add_way(parser: argparse.ArgumentParser) -> None:
+    """Add what the records say of the endpoint: what lies between, and its name."""
+    group = parser.add_argument_group("what the records say of the endpoint")
     group.add_argument(
         "--through",
         choices=("direct", "service", "port-forward"),
@@ -28,7 +34,6 @@ def add_target(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--kube-context", metavar="NAME", help="the endpoint is a cluster's: at localhost it is a port-forward"
     )
-    group.add_argument("--ready-within", default="0", metavar="S", help="wait so long for the endpoint (default 0)")
     named = group.add_mutually_exclusive_group()
     named.add_argument("--endpoint-name", metavar="TEXT", help="what the records call the endpoint")
     named.add_argument(
@@ -65,6 +70,8 @@ def _through(args: argparse.Namespace) -> str:
     from moeplan.collectors.endpoint_address import parse_address
     from moeplan.errors import InputError, Issue
 
+    if not hasattr(args, "through"):
+        return "direct"
     forwarded = args.kube_context is not None and parse_address(args.url).local
     if forwarded and args.through not in (None, "port-forward"):
         message = "a cluster's endpoint at localhost is reached through a port-forward"

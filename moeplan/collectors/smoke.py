@@ -9,7 +9,7 @@ import attrs
 from moeplan.collectors.endpoint_connection import Deadlines
 from moeplan.collectors.endpoint_metrics import settled_page
 from moeplan.collectors.endpoint_raw import ObservedRequest
-from moeplan.collectors.endpoint_target import Target, TargetOptions, open_target
+from moeplan.collectors.endpoint_target import Target
 from moeplan.collectors.endpoint_trial import observe
 from moeplan.collectors.load_plan import PlannedRequest
 from moeplan.model.observations import Smoke
@@ -36,20 +36,8 @@ class Asked:
     fault: str | None
 
 
-async def ask(options: TargetOptions, deadline_ns: int, output_tokens: int) -> Asked:
-    """Ask the question; one deadline holds for everything.
-
-    Raises:
-        InputError: no endpoint answers there at all.
-    """
-    target = await open_target(options)
-    try:
-        return await _ask(target, deadline_ns, output_tokens)
-    finally:
-        target.close()
-
-
-async def _ask(target: Target, deadline_ns: int, output_tokens: int) -> Asked:
+async def ask(target: Target, deadline_ns: int, output_tokens: int) -> Asked:
+    """Ask the question; one deadline holds for everything."""
     first = time.time_ns()
     deadlines = Deadlines(deadline_ns, deadline_ns, deadline_ns)
     exchange = await target.connections.exchange(target.request(QUESTION, output_tokens), deadlines)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from pathlib import Path
 
 import attrs
 
-from moeplan.collectors.endpoint_target import TargetOptions
+from moeplan.collectors.endpoint_target import TargetOptions, open_target
 from moeplan.collectors.journal import Journal
 from moeplan.collectors.smoke import Asked, ask
-from moeplan.model.evidence import Collector, RunManifest
+from moeplan.model.evidence import Collector, RunManifest, RunObservation
 from moeplan.units import format_instant
 from moeplan.version import VERSION
 from moeplan.wire.observation import (
@@ -55,9 +56,23 @@ def collect_smoke(
         InputError: no endpoint answers there at all.
         StoreError: the directory cannot be written.
     """
-    manifest, _, _ = made_run(f"run-{secrets.token_hex(6)}", context, (), announced=True, state="open")
-    journal = Journal(output, manifest)
-    asked = run_until_stopped(ask(target, deadline_ns, output_tokens))
+    return run_until_stopped(_collect(target, context, output, deadline_ns, output_tokens))
+
+
+async def _collect(
+    options: TargetOptions, context: ObservationContext, output: Path | str, deadline_ns: int, output_tokens: int
+) -> CollectedSmoke:
+    target = await open_target(options)
+    try:
+        manifest, _, _ = made_run(f"run-{secrets.token_hex(6)}", context, (), announced=True, state="open")
+        journal = Journal(output, manifest)
+        try:
+            asked = await ask(target, deadline_ns, output_tokens)
+        except asyncio.CancelledError:
+            journal.add_observation(RunObservation("smoke", None, ()), {})
+            raise
+    finally:
+        target.close()
     made = _observation(asked, context)
     journal.add_observation(made.listed(), {path: (data,) for path, data in made.files.items()})
     journal.close()

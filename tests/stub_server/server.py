@@ -6,7 +6,7 @@ import argparse
 import asyncio
 import json
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -22,6 +22,7 @@ class Stub:
         requests, prompt_tokens, generation_tokens: what the engine counted.
         bodies: every generation request's body; heads: the head of every request.
         not_ready: how many requests for the models are answered with 503 first.
+        on_request: called as each generation request comes in.
     """
 
     def __init__(self, behaviours: Sequence[str] = ("ok",), pace_s: float = 0.001, not_ready: int = 0) -> None:
@@ -35,6 +36,7 @@ class Stub:
         self.port = 0
         self.token_factor = 1
         self.extra_metrics = ""
+        self.on_request: Callable[[], None] = lambda: None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping: asyncio.Event | None = None
 
@@ -75,6 +77,7 @@ class Stub:
         writer.close()
 
     async def _generate(self, path: str, asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        self.on_request()
         number = len(self.bodies)
         self.bodies.append(asked)
         name = self.behaviours[min(number, len(self.behaviours) - 1)]

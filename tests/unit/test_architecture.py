@@ -53,6 +53,7 @@ HEAVY = {
     "yaml",
     "scipy",
     "re2",
+    "tokenizers",
 }
 
 
