@@ -196,7 +196,9 @@ def main() -> None:
                 files = (write_vllm if tool == "vllm-bench" else write_aiperf)(work, requests)
                 size = sum(path.stat().st_size for path in files) / 1e6
                 made = measure(tool, files, work, stated)
-            parts = ", ".join(f"{command} {seconds:.1f} s ({cpu:.1f})" for command, (seconds, cpu, _) in made.items())
+            parts = ", ".join(
+                f"{command} {seconds:.1f} s ({cpu:.1f}) {mib:.0f} MiB" for command, (seconds, cpu, mib) in made.items()
+            )
             counted = sum(made[command][0] for command in COUNTED)
             busy = sum(made[command][1] for command in COUNTED)
             most = max(made[command][2] for command in COUNTED)

@@ -8,6 +8,7 @@ import random
 import pytest
 from scipy.stats import binom
 
+from moeplan.catalogue import order_statistics
 from moeplan.catalogue.order_statistics import CONFIDENCE_PERCENT, least_samples, nearest_rank, upper_bound_rank
 
 MANY = [*range(1, 700), 999, 1000, 1001, 2400, 5000, 15_000, 60_000, 250_000]
@@ -23,6 +24,21 @@ def test_the_bound_rank_is_the_least_that_scipy_gives_the_level(percent: int) ->
         else:
             assert tail_at[2] <= 0.05, count
             assert tail_at[1] > 0.05, count
+
+
+@pytest.mark.parametrize("percent", [50, 90, 95, 99])
+@pytest.mark.parametrize("count", [60_000, 99_999, 123_456])
+def test_the_sum_near_the_quantile_gives_the_rank_of_the_whole_sum(count: int, percent: int) -> None:
+    whole = order_statistics._rank_from_the_top(count, percent)
+    near = order_statistics._rank_near_the_quantile(count, percent)
+    assert near in (None, whole)
+    assert (near is None) is (percent == 99 and count < 90_000)
+
+
+def test_a_rank_among_a_hundred_million() -> None:
+    rank = upper_bound_rank(99_000_000, 95)
+    assert rank is not None
+    assert binom.sf(rank - 1, 99_000_000, 0.95) <= 0.05 < binom.sf(rank - 2, 99_000_000, 0.95)
 
 
 @pytest.mark.parametrize(("percent", "published"), [(95, 59), (99, 299)])
