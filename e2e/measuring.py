@@ -10,10 +10,11 @@ from pathlib import Path
 
 from e2e.commands import moeplan
 from e2e.engine import running
+from e2e.planning import INPUT_TOKENS, OUTPUT_TOKENS, STREAMS
 from e2e.processes import StepFailedError
 from e2e.work import Work
 
-__all__ = ["CLOCK_SECONDS", "engine_start", "import_log", "measure"]
+__all__ = ["CLOCK_SECONDS", "endpoint", "engine_start", "import_log", "measure"]
 
 CLOCK_SECONDS = 3
 """Waited between the digest and the engine's start: the kernel tells a process's start up to two seconds too early,
@@ -26,7 +27,32 @@ def measure(work: Work) -> list[Path]:
     log = work.path("engine.log")
     with running(work.script, work.variables("measured", {"HASH": "1"}), log, work.port) as engine:
         started = engine_start(engine.url)
-        return [import_log(work, log, started)]
+        evidence = [_smoke(work), _trials(work)]
+        evidence.append(import_log(work, log, started))
+    return evidence
+
+
+def endpoint(work: Work) -> list[str | Path]:
+    """Return the options of a command that calls the engine."""
+    return ["--url", work.url, "--endpoint-name", "engine", *work.deployment()]
+
+
+def _smoke(work: Work) -> Path:
+    out = work.path("evidence-smoke")
+    moeplan("collect", "smoke", *endpoint(work), "--output-tokens", str(OUTPUT_TOKENS), "-o", out)
+    return out
+
+
+def _trials(work: Work) -> Path:
+    out = work.path("evidence-trials")
+    moeplan(
+        "collect", "endpoint", *endpoint(work),
+        "--tokenizer", work.model,
+        "--input-tokens", str(INPUT_TOKENS), "--output-tokens", str(OUTPUT_TOKENS), "--concurrency", str(STREAMS),
+        "--requests", "240", "--warmup-requests", "16", "--trials", "3", "--seed", "1", "-o", out,
+        seconds=420,
+    )  # fmt: skip
+    return out
 
 
 def engine_start(url: str) -> str:

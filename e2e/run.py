@@ -18,7 +18,9 @@ from e2e.install_engine import engine_environment
 from e2e.keeping import keep
 from e2e.measuring import measure
 from e2e.planning import digest_before_start, prepare
+from e2e.pricing import declare_price
 from e2e.processes import StepFailedError, end_in_order
+from e2e.routing import count_experts
 from e2e.work import Work
 
 __all__ = ["main", "walk"]
@@ -33,7 +35,7 @@ def walk(directory: Path, *, strict: bool) -> None:
     work = Work(directory, engine_environment(), free_port())
     prepare(work)
     digest_before_start(work)
-    evidence = [work.path("digest.json"), *measure(work)]
+    evidence = [work.path("digest.json"), *measure(work), *count_experts(work), declare_price(work)]
     decide(work, evidence, strict=strict)
 
 
