@@ -100,13 +100,17 @@ class TarSource:
         """Return a file's bytes; see :class:`moeplan.bundle.container.BundleSource`."""
         if self.size(path) > max_bytes:
             raise fault(path, "container_too_large", "file too large to read whole", f"at most {max_bytes} bytes")
-        return b"".join(self.chunks(path))
+        return b"".join(self._pieces(path, max_bytes))
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """Yield a file's bytes piece by piece; see :class:`moeplan.bundle.container.BundleSource`."""
+        return self._pieces(path, CHUNK_BYTES)
+
+    def _pieces(self, path: str, most: int) -> Iterator[bytes]:
+        """Yield a file in pieces of ``most`` bytes; of one piece there is but one copy in memory."""
         at, left = self._place(path)
         while left:
-            chunk = self._pread(at, min(CHUNK_BYTES, left))
+            chunk = self._pread(at, min(most, left))
             if not chunk:
                 break
             at, left = at + len(chunk), left - len(chunk)

@@ -128,10 +128,14 @@ class DirectorySource:
         """Return a file's bytes; see :class:`moeplan.bundle.container.BundleSource`."""
         if self.size(path) > max_bytes:
             raise fault(path, "container_too_large", "file too large to read whole", f"at most {max_bytes} bytes")
-        return b"".join(self.chunks(path))
+        return b"".join(self._pieces(path, max_bytes))
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """Yield a file's bytes piece by piece; see :class:`moeplan.bundle.container.BundleSource`."""
+        return self._pieces(path, CHUNK_BYTES)
+
+    def _pieces(self, path: str, most: int) -> Iterator[bytes]:
+        """Yield a file in pieces of ``most`` bytes; of one piece there is but one copy in memory."""
         seen = self._seen(path)
         try:
             with self._opened(path) as stream:
@@ -139,7 +143,7 @@ class DirectorySource:
                     raise self._changed(path)
                 left = seen.size
                 while left:
-                    chunk = stream.read(min(CHUNK_BYTES, left))
+                    chunk = stream.read(min(most, left))
                     if not chunk:
                         raise self._changed(path)
                     left -= len(chunk)

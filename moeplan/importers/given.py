@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,9 @@ from moeplan.digest import CHUNK_BYTES, digest_bytes, digest_chunks
 from moeplan.errors import Issue, StoreError, escape
 from moeplan.wire.files import open_regular
 
-__all__ = ["GivenFile", "StoredFile", "chunks_of"]
+__all__ = ["GivenFile", "PiecedFile", "StoredFile", "chunks_of"]
+
+_LARGE = 16 << 20
 
 
 class GivenFile:
@@ -48,6 +50,39 @@ class GivenFile:
     def content(self) -> bytes | GivenFile:
         """Return what is to be written where the file is enclosed: its bytes, or the file itself where it is stored."""
         return self._data
+
+
+class PiecedFile(GivenFile):
+    """A file that was made in memory, piece by piece."""
+
+    def __init__(self, name: str, pieces: Sequence[bytes]) -> None:
+        """Take the pieces in order."""
+        super().__init__(name, b"")
+        self.pieces = pieces
+
+    @property
+    def data(self) -> bytes:
+        """The whole file, in one piece."""
+        return b"".join(self.pieces)
+
+    @property
+    def size(self) -> int:
+        """The file's size in bytes."""
+        return sum(map(len, self.pieces))
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file."""
+        return digest_chunks(self.pieces)[0]
+
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """Open the file for reading from its beginning."""
+        yield io.BytesIO(self.data)
+
+    def content(self) -> bytes | GivenFile:
+        """Return the file itself where it is large, else its bytes."""
+        return self if self.size > _LARGE else self.data
 
 
 class StoredFile(GivenFile):
@@ -111,7 +146,9 @@ def _state(stream: IO[bytes]) -> tuple[int, ...]:
 
 
 def chunks_of(content: bytes | GivenFile) -> Iterable[bytes]:
-    """Return content piece by piece: bytes as one piece."""
+    """Return content piece by piece; bytes are one piece."""
+    if isinstance(content, PiecedFile):
+        return content.pieces
     return (content,) if isinstance(content, bytes) else _pieces(content)
 
 

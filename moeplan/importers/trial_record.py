@@ -10,7 +10,7 @@ import attrs
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, escape
 from moeplan.evaluation.trials import counter_differences
-from moeplan.importers.given import GivenFile
+from moeplan.importers.given import GivenFile, PiecedFile
 from moeplan.importers.prometheus import counters_between, read_snapshot
 from moeplan.importers.table import Importer
 from moeplan.importers.trial import ImportedTrial, TrialInputs
@@ -26,8 +26,9 @@ from moeplan.model.evidence import (
 )
 from moeplan.model.finding import Finding
 from moeplan.units import format_instant
+from moeplan.wire.chunk_gaps import chunk_gap_pieces
 from moeplan.wire.documents import dump_document
-from moeplan.wire.tables import dump_chunk_gaps, dump_requests
+from moeplan.wire.tables import dump_requests
 
 __all__ = [
     "ImportedRecord",
@@ -115,7 +116,7 @@ def raw_tables(trial: ImportedTrial) -> dict[str, GivenFile]:
     """Return a trial's raw tables as files, by role, with their digests."""
     made = {
         "requests": GivenFile("requests.parquet", dump_requests(trial.requests)),
-        "chunk_gaps": GivenFile("chunk-gaps.parquet", dump_chunk_gaps(trial.chunk_gaps)),
+        "chunk_gaps": PiecedFile("chunk-gaps.parquet", chunk_gap_pieces(trial.chunk_gaps)),
     }
     assert all(file.digest for file in made.values())
     return made

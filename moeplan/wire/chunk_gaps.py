@@ -15,7 +15,7 @@ from moeplan.wire.closed_table import GROUP_ROWS, INTEGER, TableSchema, dump_gro
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_GAPS", "dump_chunk_gaps", "load_chunk_gaps"]
+__all__ = ["MAX_GAPS", "chunk_gap_pieces", "dump_chunk_gaps", "load_chunk_gaps"]
 
 MAX_GAPS = 200_000_000
 
@@ -34,6 +34,11 @@ CHUNK_GAPS = TableSchema(_Rows, {"request": INTEGER, "ordinal": INTEGER, "gap_ns
 
 def dump_chunk_gaps(table: ChunkGapTable) -> bytes:
     """Return the table as Parquet, three int64 columns; otherwise as :func:`moeplan.wire.tables.dump_requests`."""
+    return b"".join(chunk_gap_pieces(table))
+
+
+def chunk_gap_pieces(table: ChunkGapTable) -> list[bytes]:
+    """Return what :func:`dump_chunk_gaps` returns, in pieces: a large table's file need not be in memory twice."""
     return dump_groups(CHUNK_GAPS, _groups(table))
 
 

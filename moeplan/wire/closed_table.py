@@ -114,8 +114,8 @@ def dump_table(schema: TableSchema[T], table: T) -> bytes:
     return bytes(sink.getvalue())
 
 
-def dump_groups(schema: TableSchema[T], groups: Iterable[Sequence[Any]]) -> bytes:
-    """Return the Parquet file of a table given group by group; the bytes are those of :func:`dump_table`.
+def dump_groups(schema: TableSchema[T], groups: Iterable[Sequence[Any]]) -> list[bytes]:
+    """Return the Parquet file of a table given group by group, in pieces; the bytes are those of :func:`dump_table`.
 
     Args:
         schema: of integer columns alone.
@@ -129,7 +129,7 @@ def dump_groups(schema: TableSchema[T], groups: Iterable[Sequence[Any]]) -> byte
         for columns in groups:
             arrays = [pa.array(column, pa.int64()) for column in columns]
             writer.write_table(pa.table(arrays, schema=arrow_schema), row_group_size=GROUP_ROWS)
-    return b"".join(sink.pieces)
+    return sink.pieces
 
 
 class _Pieces:

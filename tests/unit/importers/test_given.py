@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moeplan.errors import StoreError
-from moeplan.importers.given import GivenFile, StoredFile, chunks_of
+from moeplan.importers.given import GivenFile, PiecedFile, StoredFile, chunks_of
 
 DATA = bytes(range(256)) * 5000
 
@@ -25,6 +25,17 @@ def test_a_stored_file_gives_what_a_file_in_memory_gives(tmp_path: Path) -> None
             assert first.read(3) == second.read(3) == DATA[:3]
     assert stored.content() is stored
     assert len(list(chunks_of(stored))) == 2
+
+
+def test_a_file_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieced, held = PiecedFile("t", [DATA[:7], b"", DATA[7:]]), GivenFile("t", DATA)
+    assert (pieced.name, pieced.size, pieced.digest, pieced.data) == ("t", len(DATA), held.digest, DATA)
+    assert pieced.content() == DATA
+    with pieced.opened() as stream:
+        assert stream.read() == DATA
+    monkeypatch.setattr("moeplan.importers.given._LARGE", len(DATA) - 1)
+    assert pieced.content() is pieced
+    assert list(chunks_of(pieced)) == [DATA[:7], b"", DATA[7:]]
 
 
 def test_a_file_too_large_or_missing(tmp_path: Path) -> None:
