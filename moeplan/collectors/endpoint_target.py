@@ -18,7 +18,7 @@ from moeplan.collectors.endpoint_requests import APIS, Dialect, get_bytes, post_
 from moeplan.errors import InputError, Issue
 from moeplan.units import NS_PER_S
 
-__all__ = ["Target", "TargetOptions", "counted_tokens", "open_target", "served_model", "wait_ready"]
+__all__ = ["Target", "TargetOptions", "counted_tokens", "open_target", "served_model", "tls_context", "wait_ready"]
 
 _LIMITS = Deadlines(5 * NS_PER_S, 30 * NS_PER_S, 30 * NS_PER_S)
 _PAUSE_S = 0.5
@@ -80,7 +80,7 @@ async def open_target(options: TargetOptions) -> Target:
         StoreError: the certificates cannot be read.
     """
     address = parse_address(options.url)
-    connections = Connections(address, _context(address, options.ca_file))
+    connections = Connections(address, tls_context(address, options.ca_file))
     await wait_ready(address, connections, options)
     model = options.model or await served_model(address, connections, options.key)
     dialect = Dialect(options.api, model, options.ignore_eos, options.continuous_usage)
@@ -93,12 +93,17 @@ def _page(options: TargetOptions, address: Address, model: str) -> MetricsPage:
     if options.metrics_url is not None:
         where = parse_address(options.metrics_url, "--metrics-url")
         path = "" if where.path else "/metrics"
-    connections = Connections(where, _context(where, options.ca_file))
+    connections = Connections(where, tls_context(where, options.ca_file))
     # The key is the endpoint's: another address is not told it.
     return MetricsPage(connections, where, path, options.key if where.origin == address.origin else None, model)
 
 
-def _context(address: Address, ca_file: str | None) -> ssl.SSLContext | None:
+def tls_context(address: Address, ca_file: str | None) -> ssl.SSLContext | None:
+    """Return what an https address is checked with, None for http.
+
+    Raises:
+        StoreError: the certificates cannot be read.
+    """
     if not address.tls:
         return None
     try:
