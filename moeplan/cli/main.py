@@ -17,6 +17,7 @@ __all__ = [
     "EXIT_INCONCLUSIVE",
     "EXIT_INPUT",
     "EXIT_INTERNAL",
+    "EXIT_INTERRUPTED",
     "EXIT_NOT_READY",
     "EXIT_OK",
     "main",

@@ -201,11 +201,11 @@ def test_everything_public_is_documented(path: Path) -> None:
     assert ast.get_docstring(tree), "the module has no docstring"
     exported = _exported(tree)
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name in exported:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name in exported:
             assert ast.get_docstring(node), f"{node.name} has no docstring"
         if isinstance(node, ast.ClassDef) and node.name in exported:
             for inner in node.body:
-                if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+                if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and not inner.name.startswith("_"):
                     assert ast.get_docstring(inner), f"{node.name}.{inner.name} has no docstring"
 
 
@@ -222,7 +222,7 @@ def _exported(tree: ast.Module) -> set[str]:
 
 
 def _defined(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         yield node.name
     elif isinstance(node, ast.Import | ast.ImportFrom):
         yield from ((alias.asname or alias.name) for alias in node.names)
