@@ -60,9 +60,8 @@ def summary(name: str, values: Any) -> dict[str, float]:
     return {key: float(value) * 1000 for key, value in made.items()}
 
 
-def write_vllm(work: Path, requests: int) -> list[Path]:
+def write_vllm(work: Path, requests: int) -> None:
     """Write ten result files of ``vllm bench serve --save-result --save-detailed``."""
-    paths = []
     for number in range(FILES):
         trial = Trial(requests // FILES, number)
         count = trial.count
@@ -79,7 +78,7 @@ def write_vllm(work: Path, requests: int) -> list[Path]:
             "latencies": trial.latency, "start_times": trial.start, "queue_times": np.zeros(count),
             "generated_texts": ["word " * 80] * count, "errors": [""] * count,
         }  # fmt: skip
-        path = work / f"trial-{number + 1}.json"
+        path = work / f"trial-{number + 1:02}.json"
         with path.open("wb") as stream:
             stream.write(json.dumps(head).encode()[:-1])
             for key, column in columns.items():
@@ -89,11 +88,9 @@ def write_vllm(work: Path, requests: int) -> list[Path]:
                     stream.write(msgspec.json.encode(value.tolist() if hasattr(value, "tolist") else value))
                 stream.write(b"]")
             stream.write(b"}")
-        paths.append(path)
-    return paths
 
 
-def write_aiperf(work: Path, requests: int) -> list[Path]:
+def write_aiperf(work: Path, requests: int) -> None:
     """Write one ``profile_export.jsonl`` of aiperf: times in ms, instants in ns since 1970."""
     trial = Trial(requests, 99, 0.0)
     path = work / "profile_export.jsonl"
@@ -120,7 +117,6 @@ def write_aiperf(work: Path, requests: int) -> list[Path]:
                 },
             }  # fmt: skip
             stream.write(msgspec.json.encode(record) + b"\n")
-    return [path]
 
 
 def run(*words: str | Path, allowed: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
@@ -187,13 +183,21 @@ def main() -> None:
     parser.add_argument("--requests", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--tool", nargs="+", choices=["vllm-bench", "aiperf"], default=["vllm-bench", "aiperf"])
     parser.add_argument("--work", type=Path, help="where to write (default: a temporary directory)")
+    parser.add_argument("--write", nargs=3, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    if args.write:
+        tool, requests, work = args.write
+        (Path(work) / "files").mkdir()
+        {"vllm-bench": write_vllm, "aiperf": write_aiperf}[tool](Path(work) / "files", int(requests))
+        return
     for tool in args.tool:
         for requests in args.requests:
             with tempfile.TemporaryDirectory(dir=args.work) as name:
                 work = Path(name)
                 stated = prepare(work)
-                files = (write_vllm if tool == "vllm-bench" else write_aiperf)(work, requests)
+                # By a process of its own: one that is started counts what its parent holds as its own memory.
+                subprocess.run([sys.executable, __file__, "--write", tool, str(requests), str(work)], check=True)
+                files = sorted((work / "files").iterdir())
                 size = sum(path.stat().st_size for path in files) / 1e6
                 made = measure(tool, files, work, stated)
             parts = ", ".join(

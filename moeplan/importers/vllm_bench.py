@@ -17,7 +17,7 @@ from moeplan.importers.recompute import claim_findings, read_claims
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.importers.vllm_bench_columns import Columns, read_detailed
 from moeplan.importers.vllm_bench_findings import trial_findings
-from moeplan.model.columns import column_of, view
+from moeplan.model.columns import column_of, run_sums, view
 from moeplan.model.evidence import Interval
 from moeplan.model.tables import REQUEST_OUTCOMES, ChunkGapTable, RequestTable, table_faults
 from moeplan.units import NS_PER_S, ceil_div, format_instant, seconds_to_ns
@@ -116,8 +116,7 @@ def _tables(columns: Columns, inputs: TrialInputs, usage: bool) -> tuple[Request
     counts, count = columns.gap_counts, len(columns.start)
     after_first = np.zeros(count, np.int64)
     given = np.flatnonzero(counts)
-    if len(given):
-        after_first[given] = np.add.reduceat(view(columns.gaps), (np.cumsum(counts) - counts)[given], dtype=np.int64)
+    after_first[given] = run_sums(view(columns.gaps), counts[given])
     # A reset mid-stream leaves latency 0 but keeps its chunks: the last moment known is the later one.
     length = np.maximum(columns.latency, columns.ttft + after_first)
     start = columns.start - columns.start.min()

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NARROW", "WIDE", "append", "column_of", "exact_sum", "exact_sum_of_squares", "narrow", "view"]
+__all__ = ["NARROW", "WIDE", "append", "column_of", "exact_sum", "exact_sum_of_squares", "narrow", "run_sums", "view"]
 
 NARROW = "i"
 """Type code of a column of 32-bit integers."""
 WIDE = "q"
 """Type code of a column of 64-bit integers."""
 _NARROW_MOST = (1 << 31) - 1
+_RUN_VALUES = 1 << 20
 _BLOCK = 1 << 11
 """Products of two numbers of 26 bits that fit into 63 together."""
 
@@ -55,6 +56,19 @@ def narrow(values: Iterable[int]) -> array[int]:
     seen = view(made)
     fits = int(seen.min()) >= -_NARROW_MOST and int(seen.max()) <= _NARROW_MOST
     return column_of(seen, NARROW) if fits else made
+
+
+def run_sums(values: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+    """Return the 64-bit sum of each run of ``counts`` values, 1 or more each; widened a block at a time."""
+    import numpy as np
+
+    stops, sums = np.cumsum(counts), np.empty(len(counts), np.int64)
+    step = max(_RUN_VALUES // max(int(counts.max(initial=1)), 1), 1)
+    for first in range(0, len(counts), step):
+        starts = stops[first : first + step] - counts[first : first + step]
+        part = values[int(starts[0]) : int(stops[min(first + step, len(counts)) - 1])].astype(np.int64)
+        sums[first : first + step] = np.add.reduceat(part, starts - starts[0])
+    return sums
 
 
 def exact_sum(values: NDArray[Any]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from moeplan.model.columns import view
+from moeplan.model.columns import run_sums, view
 from moeplan.units import MAX_SAFE_INTEGER
 
 if TYPE_CHECKING:
@@ -60,5 +60,4 @@ def gaps_hold(requests: RequestTable, gaps: ChunkGapTable) -> bool:
     if int(gap.min()) < 0 or int(gap.max()) * int(counts.max()) >= _NO_OVERFLOW:
         return False
     room[row] = view(requests.end_ns) - view(requests.start_ns) - view(requests.ttft_ns)
-    totals = np.add.reduceat(gap, np.cumsum(counts) - counts, dtype=np.int64)
-    return bool((totals <= room[asked]).all())
+    return bool((run_sums(gap, counts) <= room[asked]).all())

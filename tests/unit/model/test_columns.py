@@ -8,7 +8,7 @@ from array import array
 import numpy as np
 import pytest
 
-from moeplan.model.columns import column_of, exact_sum, exact_sum_of_squares, narrow, view
+from moeplan.model.columns import column_of, exact_sum, exact_sum_of_squares, narrow, run_sums, view
 
 
 @pytest.mark.parametrize("most", [1, 2**20, 2**26, 2**31 - 1, 2**51, 2**52 - 1, 2**52, 2**62])
@@ -37,3 +37,13 @@ def test_a_column_is_narrow_where_all_fits() -> None:
     assert column_of(view(array("q", [1, 2, 3]))[::2]) == array("q", [1, 3])
     with pytest.raises(OverflowError):
         narrow([2**63])
+
+
+@pytest.mark.parametrize("block", [1, 7, 1 << 20])
+def test_sums_of_runs(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moeplan.model.columns._RUN_VALUES", block)
+    draw = random.Random(block)
+    runs = [[draw.randrange(2**31 - 1) for _ in range(draw.randrange(1, 5))] for _ in range(30)]
+    values = np.array([value for run in runs for value in run], np.int32)
+    assert run_sums(values, np.array([len(run) for run in runs])).tolist() == [sum(run) for run in runs]
+    assert run_sums(values[:0], np.array([], np.int64)).tolist() == []
