@@ -8,8 +8,11 @@ from collections.abc import Callable
 import attrs
 
 from moeplan.cli import (
+    import_kubectl_events,
+    import_kubectl_pods,
     import_lm_eval,
     import_price,
+    import_probe,
     import_reported,
     import_restart_timeline,
     import_torch_trace,
@@ -40,6 +43,20 @@ OBSERVATION_IMPORTS = (
         import_vllm_log.run,
     ),
     ObservationImport(
+        "kubectl-pods",
+        "the engine's pods, as kubectl lists them",
+        import_kubectl_pods.EXAMPLE,
+        import_kubectl_pods.add_arguments,
+        import_kubectl_pods.run,
+    ),
+    ObservationImport(
+        "kubectl-events",
+        "the cluster's events, as kubectl lists them",
+        import_kubectl_events.EXAMPLE,
+        import_kubectl_events.add_arguments,
+        import_kubectl_events.run,
+    ),
+    ObservationImport(
         "reported",
         "a tool's own figures without raw data",
         import_reported.EXAMPLE,
@@ -52,6 +69,13 @@ OBSERVATION_IMPORTS = (
         import_lm_eval.EXAMPLE,
         import_lm_eval.add_arguments,
         import_lm_eval.run,
+    ),
+    ObservationImport(
+        "probe",
+        "the records of an in-engine probe",
+        import_probe.EXAMPLE,
+        import_probe.add_arguments,
+        import_probe.run,
     ),
     ObservationImport(
         "torch-trace",

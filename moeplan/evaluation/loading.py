@@ -29,6 +29,8 @@ LOG_SLACK_SECONDS = 15
 """A log may end so many seconds before a trial does: vLLM writes its figures every 10 seconds.
 
 Source: vLLM, ``VLLM_LOG_STATS_INTERVAL``, default 10."""
+_CLUSTER = "kubernetes"
+"""What stands for an engine in the record of a cluster's events."""
 _TOLD_BY_LOG = {
     "kernel_backend": ("attention_backend", "moe_backend"),
     "precision": ("precision",),
@@ -39,7 +41,8 @@ _TOLD_BY_LOG = {
 
 
 def _logs(state: State) -> tuple[VerifiedRecord, ...]:
-    return state.of_type("engine_log")
+    """Return the engines' own logs; what a cluster tells of their pods is none of them."""
+    return tuple(item for item in state.of_type("engine_log") if log_payload(item).engine != _CLUSTER)
 
 
 def _role_doubt(state: State) -> str | None:
@@ -70,7 +73,7 @@ def _ready_time(state: State, criterion: Criterion) -> Judgement:
 
 
 def _fatal(state: State, criterion: Criterion) -> Judgement:
-    logs = _logs(state)
+    logs = state.of_type("engine_log")
     timelines = tuple(item for item in state.of_type("failure_timeline") if _believed(state, item))
     total, used = 0, set[str]()
     for item in logs:
@@ -78,6 +81,8 @@ def _fatal(state: State, criterion: Criterion) -> Judgement:
             around = [one for one in timelines if _encloses(one, second)] if cause == "engine_died" else []
             used |= {one.digest for one in around}
             total += 0 if around else count
+    if total == 0 and not _logs(state):
+        return missing()
     judged = observe(state, criterion, logs, min(total, MAX_SAFE_INTEGER))
     judged = attrs.evolve(judged, evidence=(*judged.evidence, *sorted(used)))
     return _unless(judged, _log_doubt(state) or _role_doubt(state))

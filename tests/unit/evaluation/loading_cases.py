@@ -103,12 +103,18 @@ def _table(rows: Iterable[LogRow]) -> SeriesTable:
 
 
 def make_log(
-    plan: Plan, rows: Sequence[LogRow] = LOG_ROWS, *, role: str = "serve", whole: bool = True, **record: Any
+    plan: Plan,
+    rows: Sequence[LogRow] = LOG_ROWS,
+    *,
+    role: str = "serve",
+    whole: bool = True,
+    engine: str = "vllm",
+    **record: Any,
 ) -> VerifiedRecord:
     """Return a verified engine log that covers the whole day, ready one minute after the engine's start."""
     table = _table(rows)
     payload = EngineLog(
-        role=role, engine="vllm", engine_version="0.32.0", whole=whole, line_count=999, row_count=len(table)
+        role=role, engine=engine, engine_version="0.32.0", whole=whole, line_count=999, row_count=len(table)
     )
     values: dict[str, Any] = {"start": ENGINE_START, "seconds": 50_000} | record
     return make_observation(plan, payload, series=table, **values)

@@ -166,6 +166,16 @@ class TestFatal:
         memory = (*LOG_ROWS, (within, "api-server", "fatal_out_of_memory", 1))
         assert judged(case_with(make_log(plan, memory), timeline), "load.fatal_signatures")[:2] == ("fail", 1)
 
+    def test_what_the_cluster_tells_counts_and_is_no_log_of_an_engine(self) -> None:
+        killed = make_log(PLAN, ((S, "process-1", "fatal_killed_for_memory", 1),), engine="kubernetes", whole=False)
+        warned = make_log(PLAN, ((S, "process-1", "event_backoff", 3),), engine="kubernetes", whole=False)
+        assert judged(case_with(make_log(PLAN), killed), "load.fatal_signatures")[:2] == ("fail", 1)
+        assert judged(case_with(killed), "load.fatal_signatures")[:2] == ("fail", 1)
+        assert judged(case_with(make_log(PLAN), warned), "load.fatal_signatures")[:2] == ("pass", 0)
+        assert judged(case_with(make_log(PLAN), warned), "load.ready")[:2] == ("pass", "ready")
+        assert judged(case_with(warned), "load.fatal_signatures")[2] == "missing_evidence"
+        assert judged(case_with(warned), "load.ready")[2] == "missing_evidence"
+
 
 class TestEnvironment:
     @pytest.mark.parametrize("part", COMPLETE_ENVIRONMENT)
