@@ -79,6 +79,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=True,
         help="ask for the server's counts with every chunk (default)",
     )
+    tool = parser.add_argument_group("a tool of others, beyond what this client can do")
+    tool.add_argument(
+        "--tool", choices=("vllm-bench", "aiperf", "guidellm"), help="run this installed tool and import its raw file"
+    )
+    tool.add_argument("--trial-deadline", default="3600", metavar="S", help="seconds for one trial (default 3600)")
     limits = parser.add_argument_group("deadlines of each request, in seconds")
     limits.add_argument("--connect-deadline", default="10", metavar="S", help="to connect (default 10)")
     limits.add_argument("--first-byte-deadline", default="120", metavar="S", help="to the first byte (default 120)")
@@ -92,10 +97,17 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.cli.main import EXIT_INTERRUPTED, EXIT_NOT_READY, EXIT_OK
     from moeplan.cli.output import note
     from moeplan.errors import escape
-    from moeplan.workflows.collect_endpoint import collect_endpoint
 
-    settings = _settings(args)
-    made = collect_endpoint(settings, observation_context(args), args.output, note)
+    settings, context = _settings(args), observation_context(args)
+    if args.tool is None:
+        from moeplan.workflows.collect_endpoint import collect_endpoint
+
+        made = collect_endpoint(settings, context, args.output, note)
+    else:
+        from moeplan.workflows.collect_tool import ToolRun, collect_tool
+
+        tool = ToolRun(args.tool, args.tokenizer, seconds("--trial-deadline", args.trial_deadline) / 10**9)
+        made = collect_tool(settings, tool, context, args.output, note)
     _show(made, args.json)
     if made.interrupted:
         note(f"stopped; what was made lies in {escape(args.output, 400)}, and its run is open")
@@ -196,9 +208,11 @@ def _trace(args: argparse.Namespace) -> tuple[PlannedRequest, ...]:
 def _prompts(args: argparse.Namespace, seed: int) -> PromptMaker:
     from pathlib import Path
 
-    from moeplan.collectors.prompts import read_token_ids, read_words
+    from moeplan.collectors.prompts import TokenIdPrompts, read_token_ids, read_words
     from moeplan.errors import InputError, Issue
 
+    if args.tool is not None:
+        return TokenIdPrompts(1000, seed)  # never asked: a tool makes prompts of its own
     if args.prompt == "text":
         return read_words(Path(args.tokenizer), seed)
     if args.api != "completions":

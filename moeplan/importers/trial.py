@@ -42,6 +42,7 @@ class TrialInputs:
         output_varies: each request asked for a number of tokens of its own, for files that do not hold it; with
             ``ignore_eos`` the server's count at a stream's end is then taken as that number.
         stage: the only stage to take, from 0, of a file that holds several; None takes all.
+        path: what lay between client and engine, as ``ServingTrial.path``; None where it is not stated.
     """
 
     requested_input_tokens: int
@@ -60,6 +61,7 @@ class TrialInputs:
     summaries: tuple[bytes, ...] = ()
     output_varies: bool = False
     stage: int | None = None
+    path: str | None = None
 
 
 @attrs.frozen

@@ -229,7 +229,7 @@ def _record(
         engine_counters=scrapes.counters if scrapes else None,
         claims=trial.claims,
         schedule=trial.schedule,
-        path=trial.path,
+        path=trial.path or stated.path,
         client=trial.client,
     )
     record = EvidenceRecord(

@@ -26,6 +26,7 @@ from moeplan.errors import InputError
 from moeplan.importers.endpoint_raw import ENDPOINT_IMPORTER, judge
 from moeplan.importers.given import GivenFile, chunks_of
 from moeplan.importers.run import import_trial
+from moeplan.importers.table import Importer
 from moeplan.importers.trial import TrialInputs
 from moeplan.importers.trial_record import MadeTrial, RunInputs
 from moeplan.model.evidence import RunManifest, RunTrial, TrialRef
@@ -35,7 +36,7 @@ from moeplan.version import VERSION
 from moeplan.wire.documents import identify
 from moeplan.wire.observation import ObservationContext
 
-__all__ = ["CollectedRun", "EndpointRun", "collect_endpoint", "run_until_stopped"]
+__all__ = ["CollectedRun", "EndpointCollection", "EndpointRun", "collect_endpoint", "run_until_stopped"]
 
 T = TypeVar("T")
 
@@ -100,7 +101,7 @@ def collect_endpoint(
         InputError: the endpoint does not answer, or a prompt of the length asked for cannot be made.
         StoreError: the directory cannot be written.
     """
-    return run_until_stopped(_Collection(run, context, output, say).collect())
+    return run_until_stopped(EndpointCollection(run, context, output, say).collect())
 
 
 def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
@@ -122,16 +123,20 @@ def run_until_stopped(work: Coroutine[Any, Any, T]) -> T:
         raise KeyboardInterrupt from None
 
 
-class _Collection:
+class EndpointCollection:
+    """One run on its way; a subclass may have its trials made by something else."""
+
     def __init__(
         self, run: EndpointRun, context: ObservationContext, output: Path | str, say: Callable[[str], None]
     ) -> None:
+        """Take what is to be done; nothing is asked or written yet."""
         self._run, self._context, self._output, self._say = run, context, output, say
         self._name = f"run-{secrets.token_hex(6)}"
         self._made: list[MadeTrial] = []
         self._findings: list[Finding] = []
 
     async def collect(self) -> CollectedRun:
+        """Run every trial."""
         target = await open_target(self._run.target)
         try:
             await self._check_lengths(target)
@@ -212,7 +217,8 @@ class _Collection:
             self._abort(number, raw, journal)
             self._say(f"stopped in trial {number}")
             return False
-        self._record(number, raw, before, after, journal)
+        file = GivenFile(f"trial-{number}.jsonl", raw)
+        self._record(number, ENDPOINT_IMPORTER, file, (), (before, after), journal, raw)
         return True
 
     def _bodies(self, target: Target, plan: LoadPlan) -> list[bytes]:
@@ -267,13 +273,24 @@ class _Collection:
         )
         return dump_raw(head, seen.requests, tail)
 
-    def _record(self, number: int, raw: bytes, before: bytes | None, after: bytes | None, journal: Journal) -> None:
+    def _record(
+        self,
+        number: int,
+        importer: Importer,
+        file: GivenFile,
+        summaries: tuple[GivenFile, ...],
+        pages: tuple[bytes | None, bytes | None],
+        journal: Journal,
+        raw: bytes | None = None,
+    ) -> None:
+        """Make a trial's record of its raw file, and list it; ``raw`` is kept where no record can be made."""
+        before, after = pages
         around = None
         if before is not None and after is not None:
             around = (GivenFile("metrics-before.prom", before), GivenFile("metrics-after.prom", after))
-        file = GivenFile(f"trial-{number}.jsonl", raw)
+        inputs = attrs.evolve(self._inputs(), summaries=summaries)
         try:
-            made = import_trial(ENDPOINT_IMPORTER, file, around, TrialRef(self._name, number), self._inputs())
+            made = import_trial(importer, file, around, TrialRef(self._name, number), inputs)
         except InputError as error:  # the engine restarted meanwhile, or another one answered
             issue = error.issues[0]
             message = f"the trial is no evidence: {issue}"
