@@ -15,7 +15,7 @@ from moeplan.errors import InputError, Issue, escape
 from moeplan.importers.tool_json import parse_tool_json
 from moeplan.units import NS_PER_S
 
-__all__ = ["FORMAT", "KINDS", "ProbeRecord", "check_group", "looks_like_probe", "read_probe_record"]
+__all__ = ["FORMAT", "KINDS", "MAX_RECORD_BYTES", "ProbeRecord", "check_group", "looks_like_probe", "read_probe_record"]
 
 FORMAT = "moeplan-probe-record"
 KINDS = ("weights", "experts", "memory")
