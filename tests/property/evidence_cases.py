@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from moeplan.model.checkpoint import CheckpointIndex, CheckpointManifest
 from moeplan.model.deployment import Deployment, RuntimeIdentity
-from moeplan.model.evidence import EngineCounters, RunTrial
-from moeplan.model.plan import BINDINGS, GATE_IDS, Plan
+from moeplan.model.evidence import EngineCounters, RunObservation, RunTrial
+from moeplan.model.plan import BINDINGS, GATE_IDS, Objectives, Plan
 from moeplan.model.policy import LeastBinding, Policy, Signer
 from moeplan.model.verified import VerifiedRecord, VerifiedRun, VerifiedSigner
 from tests.build import (
@@ -41,6 +41,7 @@ from tests.build import (
     make_waivers,
     steady_requests,
 )
+from tests.property.observation_cases import SOUND_LAST, SOUND_LOADING, ObservationRecipe, observation_recipes
 
 SECOND = VerifiedSigner("second", digest_of("second key"), ("runner",))
 SIGNERS: dict[str, tuple[VerifiedSigner, ...]] = {
@@ -95,7 +96,18 @@ COUNTERS: dict[str, EngineCounters | str | None] = {
     "empty": EngineCounters(0, 0, 0, 0),
 }
 HASHED = ("2026-03-01T08:00:00Z", "2026-03-01T08:59:59Z", "2026-03-01T09:30:00Z", "2026-03-03T00:00:00Z")
-RUN_FAULTS = ("missing", "open", "more_planned", "aborted", "unsigned", "twice", "other_plan", "other_shape", "empty")
+RUN_FAULTS = (
+    "missing",
+    "open",
+    "more_planned",
+    "aborted",
+    "unsigned",
+    "twice",
+    "other_plan",
+    "other_shape",
+    "empty",
+    "begun",
+)
 
 
 def _plans() -> dict[str, Callable[[], Plan]]:
@@ -108,6 +120,7 @@ def _plans() -> dict[str, Callable[[], Plan]]:
         "draft": lambda: build_plan(deployment=make_spec(draft=digest_of("draft"))),
         "too_large": lambda: build_plan(checkpoint=checkpoint_ref(larger)),
         "highly_available": lambda: build_plan(availability="ha"),
+        "limited": lambda: build_plan(objectives=Objectives(3600, None, 15_000, 60_000_000, 31)),
     }
 
 
@@ -167,6 +180,8 @@ class Recipe:
     waived: tuple[str, ...]
     expects: bool
     at: str
+    observed: tuple[ObservationRecipe, ...] = ()
+    logged: bool = False
 
     def build(self, plan: Plan | None = None) -> Case:
         """Return the case, for ``plan`` where one is given."""
@@ -176,9 +191,10 @@ class Recipe:
             make_digestion(planned, h.node, end=h.end, signers=SIGNERS[h.signers], deployment=DEPLOYMENTS[h.deployment])
             for h in self.hashings
         ]
+        seen = [item.build(planned, SIGNERS, DEPLOYMENTS) for item in self.observed]
         by_run = {name: [item for item, of in trials if of == name] for name in sorted({of for _, of in trials})}
-        runs = [run for name, items in by_run.items() for run in self._runs(planned, name, items)]
-        records = [*(item for item, _ in trials), *hashings]
+        runs = [run for name, items in by_run.items() for run in self._runs(planned, name, items, seen)]
+        records = [*(item for item, _ in trials), *hashings, *seen]
         evidence = make_evidence(records, runs, checkpoints()[self.checkpoint])
         if self.listing == "ghost":
             evidence = attrs.evolve(evidence, listed=(*evidence.listed, digest_of("ghost")))
@@ -204,9 +220,12 @@ class Recipe:
             made.append((item, recipe.run))
         return made
 
-    def _runs(self, plan: Plan, name: str, items: list[VerifiedRecord]) -> list[VerifiedRun]:
+    def _runs(
+        self, plan: Plan, name: str, items: list[VerifiedRecord], seen: list[VerifiedRecord]
+    ) -> list[VerifiedRun]:
         fault = dict(self.runs).get(name, "none")
-        whole = make_run(plan, items, run=name)
+        logged: dict[str, Any] = {"observations": _listed(seen)} if self.logged else {}
+        whole = make_run(plan, items, run=name, **logged)
         if fault == "missing":
             return []
         if fault == "unsigned":
@@ -218,10 +237,11 @@ class Recipe:
             "other_plan": {"plan": digest_of("another plan")},
             "other_shape": {"planned_requests": 7},
             "empty": {"trials": ()},
+            "begun": {"observations": (RunObservation("price", None, ()), *_listed(seen))},
         }
-        made = [make_run(plan, items, run=name, **faults.get(fault, {}))]
+        made = [make_run(plan, items, run=name, **(logged | faults.get(fault, {})))]
         if fault == "twice":
-            made.append(make_run(plan, items, run=name, announced=False))
+            made.append(make_run(plan, items, run=name, announced=False, **logged))
         return made
 
     def _policy(self, plan: Plan) -> Policy:
@@ -241,6 +261,13 @@ class Recipe:
         )
 
 
+def _listed(seen: list[VerifiedRecord]) -> tuple[RunObservation, ...]:
+    return tuple(
+        RunObservation(item.record.type, item.digest, tuple(part.digest for part in item.record.attachments))
+        for item in seen
+    )
+
+
 SOUND = Recipe(
     plan="exact",
     trials=(TrialRecipe(),) * 3,
@@ -255,6 +282,15 @@ SOUND = Recipe(
     expects=True,
     at=AT,
 )
+
+LOADED = attrs.evolve(SOUND, observed=SOUND_LOADING, waived=tuple(id for id in WAIVED if not id.startswith("load.")))
+"""As the sound case, with what ``runtime_load`` needs instead of its waivers."""
+LAST = attrs.evolve(
+    SOUND,
+    observed=SOUND_LAST,
+    waived=tuple(id for id in WAIVED if not id.startswith(("routing.", "economics.", "resilience."))),
+)
+"""As the sound case, with what the two last gates need instead of their waivers."""
 
 EVERYTHING = tuple(rule.id for gate in build_plan().validation_gates for rule in gate.criteria)
 
@@ -276,7 +312,7 @@ _bindings = st.dictionaries(st.sampled_from(GATE_IDS), st.sampled_from(BINDINGS)
     lambda given: tuple(LeastBinding(gate, word) for gate, word in sorted(given.items()))
 )
 _waived = st.one_of(
-    st.sampled_from([(), EVERYTHING, (*WAIVED, "sla.failed_requests")]),
+    st.sampled_from([(), EVERYTHING, LOADED.waived, LAST.waived, (*WAIVED, "sla.failed_requests")]),
     st.sets(st.sampled_from(EVERYTHING)).map(lambda ids: tuple(sorted(ids))),
 )
 
@@ -299,11 +335,14 @@ def _with_trial_fault(draw: st.DrawFn, recipe: Recipe) -> Recipe:
 
 @st.composite
 def _with_fault(draw: st.DrawFn, recipe: Recipe) -> Recipe:
-    kind = draw(st.sampled_from(["trial", "trial", "trial", "hashing", "run", "rest", "rest", "policy", "policy"]))
+    kinds = ["trial", "trial", "trial", "hashing", "run", "rest", "rest", "policy", "policy", "observed", "observed"]
+    kind = draw(st.sampled_from(kinds))
     if kind == "trial":
         return draw(_with_trial_fault(recipe))
     if kind == "hashing":
         return attrs.evolve(recipe, hashings=tuple(draw(st.lists(_hashings, max_size=3))))
+    if kind == "observed":
+        return attrs.evolve(recipe, observed=draw(observation_recipes()), logged=draw(st.booleans()))
     if kind == "run":
         fault = (draw(st.sampled_from(["run-1", "run-2"])), draw(st.sampled_from(RUN_FAULTS)))
         return attrs.evolve(recipe, runs=(*recipe.runs, fault))
@@ -332,7 +371,7 @@ def _with_fault(draw: st.DrawFn, recipe: Recipe) -> Recipe:
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
     """Return a recipe with none to four faults."""
-    recipe = SOUND
+    recipe = draw(st.sampled_from([SOUND, LOADED, LAST]))
     for _ in range(draw(st.integers(0, 4))):
         recipe = draw(_with_fault(recipe))
     return recipe

@@ -62,7 +62,8 @@ def lessened(draw: st.DrawFn, case: Case) -> Case:
         records = [item for item in records if draw(st.booleans())]
         runs = [run for run in runs if draw(st.booleans())]
     if draw(st.booleans()):
-        less = draw(st.sampled_from(["serving_trial", "checkpoint_digest", "runs", "one"]))
+        types = ("serving_trial", "checkpoint_digest", "expert_counts", "failure_timeline", "price")
+        less = draw(st.sampled_from([*types, "runs", "one"]))
         records = [
             attrs.evolve(item, signers=item.signers[1:]) if less in (item.record.type, "one") else item
             for item in records
@@ -77,11 +78,17 @@ def lessened(draw: st.DrawFn, case: Case) -> Case:
     return case.but(evidence=without_listings(draw, evidence, changed), policy=policy)
 
 
+def _logged(evidence: EvidenceSet) -> set[str | None]:
+    """Return the records that the run manifests list."""
+    trials = {trial.record for run in evidence.runs for trial in run.manifest.trials}
+    return trials | {part.record for run in evidence.runs for part in run.manifest.observations}
+
+
 def without_listings(draw: st.DrawFn, before: EvidenceSet, after: EvidenceSet) -> EvidenceSet:
     """Take what a run manifest that stays lists out of the inventory too, at times."""
     if draw(st.booleans()):
         return after
-    by_runs = {trial.record for run in after.runs for trial in run.manifest.trials}
+    by_runs = _logged(after)
     here = {item.digest for item in after.records}
     gone = {item.digest for item in before.records} & by_runs - here
     return attrs.evolve(after, listed=tuple(digest for digest in after.listed if digest not in gone))
@@ -132,7 +139,7 @@ def test_nothing_is_improved_by_taking_several_things_away(data: st.DataObject) 
 def single_steps(case: Case) -> Iterator[Case]:
     """Yield the case with each one thing taken away: a document, its listing too where a run lists it, a signature."""
     evidence, policy = case.evidence, case.policy
-    by_runs = {trial.record for run in evidence.runs for trial in run.manifest.trials}
+    by_runs = _logged(evidence)
     for item in evidence.records:
         less = tuple(other for other in evidence.records if other is not item)
         yield case.but_evidence(records=less)
@@ -169,7 +176,7 @@ def test_nothing_is_improved_by_taking_one_thing_away(recipe: Recipe) -> None:
 def tightened(draw: st.DrawFn, rule: Criterion) -> int:
     limit = rule.limit
     assert type(limit) is int
-    seen = (0, 1, 3, 4, 5, 31, 32, 10**7, 10**8, 6 * 10**7, 2 * 10**9, 3600)
+    seen = (0, 1, 3, 4, 5, 30, 31, 32, 10_000, 14_999, 15_000, 55_555_555, 10**7, 10**8, 6 * 10**7, 2 * 10**9, 3600)
     if rule.comparator == "ge":
         return draw(st.one_of(st.integers(limit, limit + 5), st.sampled_from([n for n in seen if n > limit])))
     below = [n for n in seen if n < limit] or [limit]

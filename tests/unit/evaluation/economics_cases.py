@@ -48,7 +48,9 @@ SERVED = (request(1, 2), request(5, 9), request(11, 13), request(30, 39), reques
 """As where other workers go on: nothing lost, the longest gap from 13 s to 39 s."""
 
 
-def make_price(plan: Plan, *, micros: int = 2_500_000, currency: str = "USD", accelerators: int = 8) -> VerifiedRecord:
+def make_price(
+    plan: Plan, *, micros: int = 2_500_000, currency: str = "USD", accelerators: int = 8, **record: Any
+) -> VerifiedRecord:
     """Return a verified record of a price."""
     price = Price(
         currency=currency,
@@ -57,7 +59,7 @@ def make_price(plan: Plan, *, micros: int = 2_500_000, currency: str = "USD", ac
         dated="2026-02-01",
         source="a list",
     )
-    return make_observation(plan, price, engine_start=None)
+    return make_observation(plan, price, engine_start=None, **record)
 
 
 def make_failure(
