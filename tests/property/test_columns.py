@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,10 +14,14 @@ from moeplan.evaluation.batches import batches_hold
 from moeplan.evaluation.quantiles import judge_quantile
 from moeplan.evaluation.samples import Group
 from moeplan.evaluation.trials import chunk_gap_groups, concurrency_peak, concurrency_sustained
-from moeplan.model.tables import ChunkGapTable
+from moeplan.model import tables
+from moeplan.model.table_checks import gaps_hold, requests_hold
+from moeplan.model.tables import REQUEST_OUTCOMES, ChunkGapTable, RequestTable, table_faults
 from tests.build import Request, make_tables
 from tests.property import quantile_oracle as oracle
 
+ODD = (-(2**63), -1, 0, 1, 2, 7, 2**53, 2**63 - 1)
+GAP_COLUMNS = ("request", "ordinal", "gap_ns")
 LEVELS = st.sampled_from([0, 9, 10, 11, 12, 13, 50, 2**31, 2**52])
 GROUPS = st.lists(st.builds(Group, st.lists(LEVELS, max_size=5).map(tuple), st.integers(0, 1)), max_size=80)
 LIMITS = st.sampled_from([0, 9, 10, 11, 12, 49, 50, 2**31, 2**52, 2**70])
@@ -91,3 +96,31 @@ def test_gaps_are_kept_as_rows_or_as_counts(rows: list[tuple[int, int, int]]) ->
     )
     assert (table.disorder is None) is ordered
     assert [table.request, table.ordinal, table.gap_ns] == columns
+
+
+@st.composite
+def odd_tables(draw: st.DrawFn) -> tuple[RequestTable, ChunkGapTable, int]:
+    """Sound tables, of which up to three values are then set to something else."""
+    requests, gaps = make_tables(draw(trials()))
+    names = [field.name for field in attrs.fields(RequestTable) if field.name != "outcome"]
+    columns = [list(getattr(requests, name)) for name in names] + [list(getattr(gaps, name)) for name in GAP_COLUMNS]
+    filled = [column for column in columns if column]
+    for _ in range(draw(st.integers(0, 3))):
+        column = filled[draw(st.integers(0, len(filled) - 1))]
+        column[draw(st.integers(0, len(column) - 1))] = draw(st.sampled_from(ODD))
+    made = [array("q", column) for column in columns]
+    changed = RequestTable(**dict(zip(names, made, strict=False)), outcome=requests.outcome)
+    return changed, ChunkGapTable(*made[-3:]), draw(st.sampled_from([40, 10**6]))
+
+
+@settings(max_examples=500)
+@given(odd_tables())
+def test_tables_hold_exactly_where_no_row_is_at_fault(case: tuple[RequestTable, ChunkGapTable, int]) -> None:
+    requests, gaps, duration = case
+    faults = list(tables._request_faults(requests, duration))
+    assert requests_hold(requests, duration, REQUEST_OUTCOMES) is not bool(faults)
+    if not faults:
+        assert gaps_hold(requests, gaps) is not bool(list(tables._gap_faults(requests, gaps)))
+    assert bool(list(table_faults(requests, gaps, duration))) is bool(
+        faults or list(tables._gap_faults(requests, gaps))
+    )
