@@ -134,8 +134,12 @@ def make_environment(
     return make_observation(plan, payload, **record)
 
 
+_RECORD = ("signers", "deployment", "start", "seconds", "engine_start")
+
+
 def make_smoke(plan: Plan, **changes: Any) -> VerifiedRecord:
-    """Return a verified smoke test that was answered."""
+    """Return a verified smoke test that was answered; ``changes`` are the payload's or the record's."""
+    record = {name: changes.pop(name) for name in _RECORD if name in changes}
     values: dict[str, Any] = {
         "outcome": "answered",
         "deadline_ns": 60 * S,
@@ -145,7 +149,7 @@ def make_smoke(plan: Plan, **changes: Any) -> VerifiedRecord:
         "requested_output_tokens": 1024,
         "output_tokens": 1024,
     }
-    return make_observation(plan, Smoke(**(values | changes)))
+    return make_observation(plan, Smoke(**(values | changes)), **record)
 
 
 def case_with(*records: VerifiedRecord, plan: Plan | None = None) -> Case:
