@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from moeplan.auditing.verification import VerifiedBundle, inspect_evidence_bundle, load_evidence_bundle
     from moeplan.catalogue.registries import load_registry
     from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
+    from moeplan.collectors.endpoint_target import TargetOptions
+    from moeplan.collectors.load_plan import Workload
     from moeplan.comparison.compare import compare
     from moeplan.diagnosis.diagnose import diagnose
     from moeplan.diagnosis.result import Diagnosis
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from moeplan.wire.documents import dump_document, identify, load_document
     from moeplan.workflows.check import check
     from moeplan.workflows.choose_profile import choose_profiles
+    from moeplan.workflows.collect_endpoint import CollectedRun, EndpointRun, collect_endpoint
+    from moeplan.workflows.collect_smoke import CollectedSmoke, collect_smoke
     from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.lint import lint
     from moeplan.workflows.plan_on_site import plan_on_site
@@ -48,8 +52,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CheckpointManifest",
+    "CollectedRun",
+    "CollectedSmoke",
     "CompatibilityReport",
     "Diagnosis",
+    "EndpointRun",
     "EvidenceRecord",
     "EvidenceSet",
     "InputError",
@@ -67,13 +74,17 @@ __all__ = [
     "Site",
     "SiteProbe",
     "StoreError",
+    "TargetOptions",
     "UnsupportedError",
     "Verdict",
     "VerificationError",
     "VerifiedBundle",
+    "Workload",
     "audit",
     "check",
     "choose_profiles",
+    "collect_endpoint",
+    "collect_smoke",
     "compare",
     "diagnose",
     "digest_checkpoint",
@@ -103,8 +114,11 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
+    "CollectedRun": "workflows.collect_endpoint",
+    "CollectedSmoke": "workflows.collect_smoke",
     "CompatibilityReport": "model.compatibility",
     "Diagnosis": "diagnosis.result",
+    "EndpointRun": "workflows.collect_endpoint",
     "EvidenceRecord": "model.evidence",
     "EvidenceSet": "model.verified",
     "Inspection": "model.verified",
@@ -117,11 +131,15 @@ _ROOMS = {
     "Scenario": "model.plan",
     "Site": "model.site",
     "SiteProbe": "model.site_probe",
+    "TargetOptions": "collectors.endpoint_target",
     "Verdict": "model.verdict",
     "VerifiedBundle": "auditing.verification",
+    "Workload": "collectors.load_plan",
     "audit": "auditing.audit",
     "check": "workflows.check",
     "choose_profiles": "workflows.choose_profile",
+    "collect_endpoint": "workflows.collect_endpoint",
+    "collect_smoke": "workflows.collect_smoke",
     "compare": "comparison.compare",
     "diagnose": "diagnosis.diagnose",
     "digest_checkpoint": "checkpoint.manifest",
