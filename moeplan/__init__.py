@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
     from moeplan.collectors.endpoint_target import TargetOptions
     from moeplan.collectors.load_plan import Workload
+    from moeplan.collectors.restart import RestartPlan
+    from moeplan.collectors.restart_fault import CommandFault, Restart, signal_fault
     from moeplan.comparison.compare import compare
     from moeplan.diagnosis.diagnose import diagnose
     from moeplan.diagnosis.result import Diagnosis
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from moeplan.workflows.check import check
     from moeplan.workflows.choose_profile import choose_profiles
     from moeplan.workflows.collect_endpoint import CollectedRun, EndpointRun, collect_endpoint
+    from moeplan.workflows.collect_restart import CollectedRestart, collect_restart
     from moeplan.workflows.collect_smoke import CollectedSmoke, collect_smoke
     from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.lint import lint
@@ -52,8 +55,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CheckpointManifest",
+    "CollectedRestart",
     "CollectedRun",
     "CollectedSmoke",
+    "CommandFault",
     "CompatibilityReport",
     "Diagnosis",
     "EndpointRun",
@@ -69,6 +74,8 @@ __all__ = [
     "Policy",
     "PreflightReport",
     "Registry",
+    "Restart",
+    "RestartPlan",
     "RunManifest",
     "Scenario",
     "Site",
@@ -84,6 +91,7 @@ __all__ = [
     "check",
     "choose_profiles",
     "collect_endpoint",
+    "collect_restart",
     "collect_smoke",
     "compare",
     "diagnose",
@@ -107,6 +115,7 @@ __all__ = [
     "probe_cluster",
     "probe_here",
     "render",
+    "signal_fault",
     "site_values",
     "verify_checkpoint",
 ]
@@ -114,8 +123,10 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
+    "CollectedRestart": "workflows.collect_restart",
     "CollectedRun": "workflows.collect_endpoint",
     "CollectedSmoke": "workflows.collect_smoke",
+    "CommandFault": "collectors.restart_fault",
     "CompatibilityReport": "model.compatibility",
     "Diagnosis": "diagnosis.result",
     "EndpointRun": "workflows.collect_endpoint",
@@ -127,6 +138,8 @@ _ROOMS = {
     "Policy": "model.policy",
     "PreflightReport": "workflows.preflight",
     "Registry": "model.registry",
+    "Restart": "collectors.restart_fault",
+    "RestartPlan": "collectors.restart",
     "RunManifest": "model.evidence",
     "Scenario": "model.plan",
     "Site": "model.site",
@@ -139,6 +152,7 @@ _ROOMS = {
     "check": "workflows.check",
     "choose_profiles": "workflows.choose_profile",
     "collect_endpoint": "workflows.collect_endpoint",
+    "collect_restart": "workflows.collect_restart",
     "collect_smoke": "workflows.collect_smoke",
     "compare": "comparison.compare",
     "diagnose": "diagnosis.diagnose",
@@ -162,6 +176,7 @@ _ROOMS = {
     "probe_cluster": "site.probing",
     "probe_here": "site.probing",
     "render": "workflows.render",
+    "signal_fault": "collectors.restart_fault",
     "site_values": "site.reading",
     "verify_checkpoint": "checkpoint.manifest",
 }
