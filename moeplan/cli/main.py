@@ -54,6 +54,7 @@ COMMANDS = {
     "checkpoint": "digest a checkpoint directory, or verify one against its manifest",
     "collect": "observe a live system and write evidence records",
     "import": "turn a tool's output into evidence records",
+    "status": "say what a plan's evidence has, what it lacks and what gets it",
     "bundle": "create, pack or unpack an evidence bundle",
     "attest": "sign the records and the index of a bundle, or a verdict",
     "policy": "write, validate or explain an auditor's policy",
