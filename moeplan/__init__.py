@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moeplan.catalogue.registries import load_registry
     from moeplan.checkpoint.manifest import digest_checkpoint, verify_checkpoint
     from moeplan.collectors.endpoint_target import TargetOptions
+    from moeplan.collectors.environment import environment_record
     from moeplan.collectors.load_plan import Workload
     from moeplan.collectors.restart import RestartPlan
     from moeplan.collectors.restart_fault import CommandFault, Restart, signal_fault
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from moeplan.diagnosis.diagnose import diagnose
     from moeplan.diagnosis.result import Diagnosis
     from moeplan.evaluation.evaluate import evaluate
+    from moeplan.importers.vllm_log import LogInputs, import_vllm_log
+    from moeplan.importers.vllm_log_lines import LogClock
     from moeplan.model.checkpoint import CheckpointManifest
     from moeplan.model.compatibility import CompatibilityReport
     from moeplan.model.evidence import EvidenceRecord, RunManifest
@@ -40,12 +43,14 @@ if TYPE_CHECKING:
     from moeplan.site.probing import probe_cluster, probe_here
     from moeplan.site.reading import load_site, parse_partial_site, site_values
     from moeplan.wire.documents import dump_document, identify, load_document
+    from moeplan.wire.observation import ObservationContext
     from moeplan.workflows.check import check
     from moeplan.workflows.choose_profile import choose_profiles
     from moeplan.workflows.collect_endpoint import CollectedRun, EndpointRun, collect_endpoint
     from moeplan.workflows.collect_restart import CollectedRestart, collect_restart
     from moeplan.workflows.collect_smoke import CollectedSmoke, collect_smoke
     from moeplan.workflows.diagnose import known_signatures
+    from moeplan.workflows.environment import EngineTarget, PodTarget, see_environment
     from moeplan.workflows.lint import lint
     from moeplan.workflows.plan_on_site import plan_on_site
     from moeplan.workflows.preflight import PreflightReport, preflight
@@ -62,15 +67,20 @@ __all__ = [
     "CompatibilityReport",
     "Diagnosis",
     "EndpointRun",
+    "EngineTarget",
     "EvidenceRecord",
     "EvidenceSet",
     "InputError",
     "Inspection",
     "Issue",
+    "LogClock",
+    "LogInputs",
     "ManifestSet",
     "MoeplanError",
+    "ObservationContext",
     "Plan",
     "PluginError",
+    "PodTarget",
     "Policy",
     "PreflightReport",
     "Registry",
@@ -97,8 +107,10 @@ __all__ = [
     "diagnose",
     "digest_checkpoint",
     "dump_document",
+    "environment_record",
     "evaluate",
     "identify",
+    "import_vllm_log",
     "init_site",
     "inspect_evidence_bundle",
     "known_signatures",
@@ -115,6 +127,7 @@ __all__ = [
     "probe_cluster",
     "probe_here",
     "render",
+    "see_environment",
     "signal_fault",
     "site_values",
     "verify_checkpoint",
@@ -130,11 +143,16 @@ _ROOMS = {
     "CompatibilityReport": "model.compatibility",
     "Diagnosis": "diagnosis.result",
     "EndpointRun": "workflows.collect_endpoint",
+    "EngineTarget": "workflows.environment",
     "EvidenceRecord": "model.evidence",
     "EvidenceSet": "model.verified",
     "Inspection": "model.verified",
+    "LogClock": "importers.vllm_log_lines",
+    "LogInputs": "importers.vllm_log",
     "ManifestSet": "model.manifest_set",
+    "ObservationContext": "wire.observation",
     "Plan": "model.plan",
+    "PodTarget": "workflows.environment",
     "Policy": "model.policy",
     "PreflightReport": "workflows.preflight",
     "Registry": "model.registry",
@@ -158,8 +176,10 @@ _ROOMS = {
     "diagnose": "diagnosis.diagnose",
     "digest_checkpoint": "checkpoint.manifest",
     "dump_document": "wire.documents",
+    "environment_record": "collectors.environment",
     "evaluate": "evaluation.evaluate",
     "identify": "wire.documents",
+    "import_vllm_log": "importers.vllm_log",
     "init_site": "workflows.site",
     "inspect_evidence_bundle": "auditing.verification",
     "known_signatures": "workflows.diagnose",
@@ -176,6 +196,7 @@ _ROOMS = {
     "probe_cluster": "site.probing",
     "probe_here": "site.probing",
     "render": "workflows.render",
+    "see_environment": "workflows.environment",
     "signal_fault": "collectors.restart_fault",
     "site_values": "site.reading",
     "verify_checkpoint": "checkpoint.manifest",
