@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager, suppress
 from time import perf_counter_ns, process_time_ns
+from typing import Any
 
 import attrs
 
@@ -20,6 +23,7 @@ __all__ = ["ObservedTrial", "observe", "run_load"]
 
 _PIECES_AT_ONCE = 16
 """Pieces of a body that are read before others' bytes get their turn: about a quarter of a millisecond."""
+_READ_EVERY_S = 0.005
 _STATUS_FAULTS = {range(300, 400): "redirect", range(100, 600): "http_status"}
 
 
@@ -55,24 +59,52 @@ async def run_load(
     ended: list[ObservedRequest] = []
     origin, cpu = perf_counter_ns(), process_time_ns()
 
+    unread: deque[tuple[int, int | None, Exchange]] = deque()
+    count = 0
+
     async def send(index: int, due: int | None) -> None:
-        exchange = await connections.exchange(bodies[index], deadlines)
-        ended.append(await observe(index, due, origin, plan.requests[index], exchange))
-        done(len(ended))
+        nonlocal count
+        unread.append((index, due, await connections.exchange(bodies[index], deadlines)))
+        count += 1
+        done(count)
+
+    async def read() -> None:
+        """Read bodies one after another, so that neither the next request nor another stream's bytes wait for it."""
+        while True:
+            await asyncio.sleep(0 if unread else _READ_EVERY_S)
+            if unread:
+                index, due, exchange = unread[0]
+                ended.append(await observe(index, due, origin, plan.requests[index], exchange))
+                unread.popleft()
 
     lag, interrupted = LoopLag(), False
     # A collection in the middle of a burst would look like a late token.
     gc.collect()
     gc.disable()
     try:
-        async with lag.watching():
+        async with lag.watching(), _running(read()):
             await (_closed if plan.schedule == "closed" else _open)(plan, origin, send)
     except asyncio.CancelledError:
         interrupted = True
     finally:
         gc.enable()
     wall = perf_counter_ns() - origin
-    return ObservedTrial(tuple(ended), wall, process_time_ns() - cpu, lag.p99_ns(), interrupted)
+    cpu_ns = process_time_ns() - cpu
+    for index, due, exchange in unread:
+        ended.append(await observe(index, due, origin, plan.requests[index], exchange))
+    return ObservedTrial(tuple(ended), wall, cpu_ns, lag.p99_ns(), interrupted)
+
+
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Run a coroutine without an end while the block runs."""
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 Send = Callable[[int, int | None], Awaitable[None]]
