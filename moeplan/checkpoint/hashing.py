@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import BinaryIO
@@ -14,10 +14,13 @@ from moeplan.digest import CHUNK_BYTES, digest_chunks
 from moeplan.errors import InputError, Issue, StoreError, escape
 from moeplan.wire.files import open_regular
 
-__all__ = ["MOST_WORKERS", "Progress", "changed", "default_workers", "hash_files", "open_listed"]
+__all__ = ["MOST_WORKERS", "Progress", "Watcher", "changed", "default_workers", "hash_files", "open_listed"]
 
 Progress = Callable[[int, int], None]
 """Called with the bytes hashed so far and the bytes in all; from one thread at a time, though not always the same."""
+
+Watcher = Callable[[bytes], object]
+"""Called with each chunk of one file, from its first byte on, in order and from one thread."""
 
 MOST_WORKERS = 256
 
@@ -55,7 +58,11 @@ def changed(file: ListedFile) -> StoreError:
 
 
 def hash_files(
-    files: Sequence[ListedFile], *, workers: int | None = None, progress: Progress | None = None
+    files: Sequence[ListedFile],
+    *,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    watchers: Mapping[str, Watcher] | None = None,
 ) -> dict[str, str]:
     """Return the SHA-256 of each listed file by name.
 
@@ -63,6 +70,7 @@ def hash_files(
         files: what to hash; the largest are begun first.
         workers: threads, 1 to 256; the CPUs this process may use where None.
         progress: told after each chunk of at most 1 MiB.
+        watchers: by a file's name, what else is to see its bytes as they are read.
 
     Raises:
         InputError: ``workers`` out of range.
@@ -74,7 +82,8 @@ def hash_files(
     counter = _Counter(sum(file.size for file in files), progress)
     with ThreadPoolExecutor(min(count, max(1, len(files))), "moeplan-hash") as pool:
         ordered = sorted(files, key=lambda file: (-file.size, file.name))
-        futures = {file.name: pool.submit(_hash, file, counter) for file in ordered}
+        seeing = watchers or {}
+        futures = {file.name: pool.submit(_hash, file, counter, seeing.get(file.name)) for file in ordered}
         try:
             _join(list(futures.values()))
         except BaseException:
@@ -105,15 +114,17 @@ class _Counter:
                 self._progress(self._done, self._total)
 
 
-def _hash(file: ListedFile, counter: _Counter) -> str:
+def _hash(file: ListedFile, counter: _Counter, watcher: Watcher | None) -> str:
     with open_listed(file) as stream:
-        digest, size = digest_chunks(_chunks(stream, counter))
+        digest, size = digest_chunks(_chunks(stream, counter, watcher))
         if size != file.size:
             raise changed(file)
     return digest
 
 
-def _chunks(stream: BinaryIO, counter: _Counter) -> Iterator[bytes]:
+def _chunks(stream: BinaryIO, counter: _Counter, watcher: Watcher | None) -> Iterator[bytes]:
     while chunk := stream.read(CHUNK_BYTES):
         yield chunk
+        if watcher is not None:
+            watcher(chunk)
         counter.add(len(chunk))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 import attrs
@@ -12,10 +12,12 @@ import attrs
 from moeplan.checkpoint.hashing import Progress, changed, hash_files, open_listed
 from moeplan.checkpoint.index import INDEX_NAME, MAX_INDEX_BYTES, compare_index
 from moeplan.checkpoint.listing import ListedFile, list_files
-from moeplan.checkpoint.safetensors import read_header
+from moeplan.checkpoint.safetensors import TensorHeader, read_header
+from moeplan.checkpoint.tensor_digests import TensorDigester, refuse_repeated, tensor_table
 from moeplan.errors import InputError, Issue, StoreError, escape
 from moeplan.model.checkpoint import CheckpointFile, CheckpointIndex, CheckpointManifest, Tensor, root_digest
 from moeplan.model.finding import Finding
+from moeplan.model.series import TensorDigestTable
 
 __all__ = ["OTHER_WEIGHTS", "Digested", "digest_checkpoint", "verify_checkpoint"]
 
@@ -28,10 +30,14 @@ _SHARD = re.compile(r"(.+)-([0-9]{5})-of-([0-9]{5})\.safetensors", re.ASCII)
 
 @attrs.frozen
 class Digested:
-    """A checkpoint's manifest, and what a person should know about how it came out."""
+    """A checkpoint's manifest, and what a person should know about how it came out.
+
+    ``tensors``: the digest of each tensor's bytes; None where it was not asked for.
+    """
 
     manifest: CheckpointManifest
     findings: tuple[Finding, ...]
+    tensors: TensorDigestTable | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -46,6 +52,7 @@ def digest_checkpoint(
     revision: str | None = None,
     workers: int | None = None,
     progress: Progress | None = None,
+    tensor_digests: bool = False,
 ) -> Digested:
     """Return the manifest of a checkpoint directory: every file hashed, every safetensors header read.
 
@@ -58,16 +65,24 @@ def digest_checkpoint(
         revision: its immutable revision, 40 hex digits, likewise declared.
         workers: hashing threads; the CPUs this process may use where None.
         progress: told bytes done and bytes in all.
+        tensor_digests: also digest each tensor's bytes, while its file is read.
 
     Raises:
         StoreError: a file vanished, changed while it was read, or cannot be read.
-        InputError: a safetensors file is corrupt (``source`` names it), or a name, repository or revision is refused.
+        InputError: a safetensors file is corrupt (``source`` names it), or a name, repository or revision is refused;
+            with ``tensor_digests`` two files hold a tensor of one name, or no file holds one.
     """
     _check_declared(repository=repository, revision=revision)
     files = list_files(directory)
-    tensors = _read_tensors(files)
+    headers = _read_headers(files)
+    tensors = _inventory(headers)
     index, findings = _read_index(files, tensors)
-    digests = hash_files(files, workers=workers, progress=progress)
+    sizes = {file.name: file.size for file in files}
+    digesters = {name: TensorDigester(held, sizes[name]) for name, held in headers.items()} if tensor_digests else {}
+    if tensor_digests:
+        refuse_repeated(headers)
+    watchers = {name: digester.feed for name, digester in digesters.items()}
+    digests = hash_files(files, workers=workers, progress=progress, watchers=watchers)
     _require_unchanged(files, directory)
     listed = tuple(CheckpointFile(name=file.name, size=file.size, digest=digests[file.name]) for file in files)
     manifest = CheckpointManifest(
@@ -79,7 +94,8 @@ def digest_checkpoint(
         files=listed,
         tensors=tensors,
     )
-    return Digested(manifest, (*findings, *_remarks(files, tensors, index)))
+    table = tensor_table(headers, digesters) if tensor_digests else None
+    return Digested(manifest, (*findings, *_remarks(files, tensors, index)), table)
 
 
 def _check_declared(**declared: str | None) -> None:
@@ -136,7 +152,7 @@ def _difference(code: str, name: str, message: str) -> Finding:
 
 
 def _compare_content(manifest: CheckpointManifest, files: Sequence[ListedFile]) -> Iterable[Finding]:
-    tensors = _read_tensors(files)
+    tensors = _inventory(_read_headers(files))
     index, _ = _read_index(files, tensors)
     if tensors != manifest.tensors:
         yield _difference("tensors_differ", "tensors", "the manifest's inventory is not what the headers hold")
@@ -144,13 +160,22 @@ def _compare_content(manifest: CheckpointManifest, files: Sequence[ListedFile]) 
         yield _difference("index_differs", INDEX_NAME, "the manifest's account of the index is not what it holds")
 
 
-def _read_tensors(files: Sequence[ListedFile]) -> tuple[Tensor, ...]:
-    found = []
+def _read_headers(files: Sequence[ListedFile]) -> dict[str, tuple[TensorHeader, ...]]:
+    """Return the tensors of each safetensors file, by the file's name."""
+    found = {}
     for file in files:
         if file.name.endswith(".safetensors"):
             with open_listed(file) as stream:
-                headers = read_header(stream, file.size, file.name)
-            found += [Tensor(name=h.name, file=file.name, dtype=h.dtype, shape=h.shape, bytes=h.bytes) for h in headers]
+                found[file.name] = read_header(stream, file.size, file.name)
+    return found
+
+
+def _inventory(headers: Mapping[str, Sequence[TensorHeader]]) -> tuple[Tensor, ...]:
+    found = [
+        Tensor(name=h.name, file=file, dtype=h.dtype, shape=h.shape, bytes=h.bytes)
+        for file, held in headers.items()
+        for h in held
+    ]
     return tuple(sorted(found, key=lambda tensor: (tensor.file, tensor.name)))
 
 

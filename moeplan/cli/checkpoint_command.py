@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from moeplan.model.deployment import RuntimeIdentity
     from moeplan.model.evidence import Interval
     from moeplan.model.finding import Finding
+    from moeplan.wire.observation import MadeObservation
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
@@ -44,6 +45,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_common(digest)
     record = digest.add_argument_group("evidence record", "all of --record, --plan, --node and one runtime identity")
     record.add_argument("--record", metavar="FILE", type=Path, help="also write a checkpoint_digest evidence record")
+    record.add_argument(
+        "--tensors", action="store_true", help="digest each tensor too; --record then names a directory to make"
+    )
     record.add_argument("--plan", metavar="PLAN", type=Path, help="the plan the record is evidence for")
     record.add_argument("--node", metavar="NAME", help="a pseudonym of the node whose mount is read")
     add_runtime(record)
@@ -84,14 +88,15 @@ def _digest(args: argparse.Namespace) -> int:
         revision=args.revision,
         workers=args.workers,
         progress=_progress(),
+        tensor_digests=args.tensors,
     )
     interval = _interval(start)
     data = dump_document(digested.manifest)
-    record = None if runtime is None else _record(args, digested, plan, runtime, interval)
+    write_record = None if runtime is None else _record(args, digested, plan, runtime, interval)
     if args.output is not None:
         write_file(args.output, data)
-    if record is not None:
-        write_file(args.record, record)
+    if write_record is not None:
+        write_record()
     if args.json:
         emit_bytes(data)
     else:
@@ -148,6 +153,7 @@ def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | Non
 
     if args.record is None:
         stray = [name for name in _RECORD_OPTIONS if getattr(args, name) is not None]
+        stray += ["tensors"] if args.tensors else []
         if stray:
             option = "--" + stray[0].replace("_", "-")
             raise InputError(Issue(option, "usage", "only for an evidence record", "--record FILE beside it"))
@@ -157,6 +163,8 @@ def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | Non
     given = args.runtime_image is not None or args.runtime_packages is not None
     _require(given, "--runtime-image", "--runtime-image DIGEST or --runtime-packages FILE")
     _check_node(args.node)
+    if args.tensors:
+        _require_free(args.record)
     plan = read_document(args.plan, Plan)
     return identify(plan), runtime_identity(args)
 
@@ -164,6 +172,16 @@ def _record_inputs(args: argparse.Namespace) -> tuple[str, RuntimeIdentity | Non
 def _require(given: bool, option: str, what: str) -> None:
     if not given:
         raise InputError(Issue(option, "usage", "--record needs it", what))
+
+
+def _require_free(target: Path) -> None:
+    """Refuse a directory that is in the way before the long hashing begins."""
+    from moeplan.wire.files import require_free, store_error
+
+    try:
+        require_free(target)
+    except OSError as error:
+        raise store_error(target, error, "write") from None
 
 
 def _check_node(name: str) -> None:
@@ -177,20 +195,33 @@ def _check_node(name: str) -> None:
 
 def _record(
     args: argparse.Namespace, digested: Digested, plan: str, runtime: RuntimeIdentity, interval: Interval
-) -> bytes:
-    from moeplan.checkpoint.record import make_record
+) -> Callable[[], None]:
+    """Return what writes the record: made first, so that nothing is written where the model refuses it."""
+    from moeplan.checkpoint.record import make_record, make_tensor_record
     from moeplan.version import VERSION
     from moeplan.wire.documents import dump_document
+    from moeplan.wire.files import write_file
 
-    record = make_record(
-        digested.manifest,
-        plan=plan,
-        node=args.node,
-        deployment=read_deployment(args, digested.manifest.root, runtime),
-        interval=interval,
-        version=VERSION,
-    )
-    return dump_document(record)
+    common = {
+        "plan": plan,
+        "node": args.node,
+        "deployment": read_deployment(args, digested.manifest.root, runtime),
+        "interval": interval,
+        "version": VERSION,
+    }
+    if digested.tensors is None:
+        data = dump_document(make_record(digested.manifest, **common))
+        return lambda: write_file(args.record, data)
+    made = make_tensor_record(digested.manifest, digested.tensors, **common)
+    return lambda: _write_directory(args.record, made)
+
+
+def _write_directory(target: Path, made: MadeObservation) -> None:
+    from moeplan.bundle.staging import staged_directory, write_member
+
+    with staged_directory(target) as root:
+        for path, data in made.files.items():
+            write_member(root, path, (data,))
 
 
 def _seconds() -> int:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
+
 from moeplan.evaluation.evidence_state import State, digest_leads
 from moeplan.evaluation.judgement import Judge, Judgement, compare, doubted
 from moeplan.model.plan import Criterion
@@ -36,7 +38,23 @@ def _checkpoint(state: State, criterion: Criterion) -> Judgement:
     outcome, reason = compare(criterion, observed, unknown)
     if manifest.index is not None and not manifest.index.agrees and criterion.metric != "checkpoint_revision":
         outcome, reason = "fail", "index_disagrees"
-    return Judgement(outcome, observed, reason, (digest,), binding=state.manifest_binding())
+    judged = Judgement(outcome, observed, reason, (digest,), binding=state.manifest_binding())
+    return _as_loaded(state, judged) if criterion.metric == "checkpoint_root" else judged
+
+
+def _as_loaded(state: State, judged: Judgement) -> Judgement:
+    """Let the root fail where an engine loaded other bytes than the files of that root hold."""
+    differing = state.differing_tensors
+    if differing is None:
+        return judged
+    records = (*state.loadings, *(item for item in state.digestions if item.tensors is not None))
+    judged = attrs.evolve(judged, evidence=(*judged.evidence, *(item.digest for item in records)))
+    if differing == 0 or judged.outcome == "fail":
+        return judged
+    obstacle = state.obstacle(records)
+    if obstacle is not None:
+        return attrs.evolve(judged, outcome="inconclusive", reason=obstacle)
+    return attrs.evolve(judged, outcome="fail", reason="loaded_bytes_differ")
 
 
 def _digest_lead(state: State, criterion: Criterion) -> Judgement:

@@ -8,7 +8,9 @@ from typing import TypeVar
 
 import attrs
 
+from moeplan.evaluation.binding import Contents, contents, differing_tensors, is_whole
 from moeplan.evaluation.trials import counter_differences
+from moeplan.model.checkpoint import CheckpointManifest
 from moeplan.model.evidence import CheckpointDigest, ServingTrial
 from moeplan.model.plan import BINDINGS, Plan
 from moeplan.model.policy import Policy
@@ -186,8 +188,48 @@ class State:
         if not self._of_checkpoint(item) or self.evidence.checkpoint is None:
             return BINDINGS[0]
         if self._hashed(item):
-            return "hashed"
+            return "loaded" if item.record.engine_start in self._loaded_starts else "hashed"
         return self.manifest_binding()
+
+    @cached_property
+    def loadings(self) -> tuple[VerifiedRecord, ...]:
+        """Records of bytes hashed in an engine while it loaded them."""
+        return self.of_type("loaded_bytes")
+
+    @cached_property
+    def _file_contents(self) -> Contents:
+        return contents(item.tensors for item in self.digestions)
+
+    @cached_property
+    def differing_tensors(self) -> int | None:
+        """Tensors that any engine start loaded otherwise than the files hold them; None where none can be compared.
+
+        Whoever signed it: a difference nobody vouches for stays one.
+        """
+        loaded = contents(item.tensors for item in self.loadings)
+        compared = loaded.keys() & self._file_contents.keys()
+        return differing_tensors(loaded, self._file_contents) if compared else None
+
+    @cached_property
+    def _loaded_starts(self) -> frozenset[str]:
+        """Engine starts that loaded exactly the checkpoint's tensors, by records of trusted runners.
+
+        Records that nobody trusted signed cannot show it, and can speak against it.
+        """
+        manifest = self.evidence.checkpoint
+        if manifest is None or not self.loadings or self.differing_tensors != 0:
+            return frozenset()
+        vouched = contents(item.tensors for item in self.digestions if self._vouched(item))
+        starts = {item.record.engine_start for item in self.loadings}
+        return frozenset(start for start in starts if start is not None and self._is_loaded(start, vouched, manifest))
+
+    def _is_loaded(self, start: str, files: Contents, manifest: CheckpointManifest) -> bool:
+        told = [item for item in self.loadings if item.record.engine_start == start]
+        trusted = contents(item.tensors for item in told if self._vouched(item))
+        return is_whole(trusted, files, manifest) and contents(item.tensors for item in told) == trusted
+
+    def _vouched(self, item: VerifiedRecord) -> bool:
+        return self._signed(item) and self.obstacle((item,)) is None
 
     def manifest_binding(self) -> str:
         """Return the binding of the checkpoint manifest alone: ``revision`` where it names the plan's revision."""
@@ -200,11 +242,7 @@ class State:
 
     def _hashed(self, item: VerifiedRecord) -> bool:
         nodes = item.record.deployment.nodes
-        trusted = tuple(
-            digestion
-            for digestion in self.digestions
-            if self._signed(digestion) and self.obstacle((digestion,)) is None
-        )
+        trusted = tuple(digestion for digestion in self.digestions if self._vouched(digestion))
         leads = digest_leads(item, trusted)
         return bool(nodes) and leads is not None and all(node in leads and leads[node] >= 0 for node in nodes or ())
 

@@ -26,7 +26,7 @@ REASONS = {
     "after_instant": "evidence lies after the instant of judgement; judge with a later --at",
     "batches_vary": "latency drifts within the trial; run longer trials",
     "binding_too_weak": "tie the evidence more strongly to the checkpoint: name the revision, hash on every node "
-    "before the engine starts, and give the engine's counters",
+    "before the engine starts, give the engine's counters, and for 'loaded' hash in the engine with the probe",
     "bound_above_limit": "too few requests to bound the quantile; run longer trials",
     "communication_of_one_rank": "a world of one rank has no all-to-all; check which ranks the trace is of",
     "comparator_not_judged": "a quantile is judged against a largest value only; plan the criterion with 'le'",
@@ -43,6 +43,8 @@ REASONS = {
     "index_disagrees": "the checkpoint's index and its tensors disagree; fetch it again and digest it",
     "layers_not_counted": "count every mixture-of-experts layer of the checkpoint, with all its experts",
     "limit_not_met": "the observation does not meet the limit; change the deployment or the plan",
+    "loaded_bytes_differ": "the engine loaded other bytes than the checkpoint's files hold; fetch the checkpoint "
+    "again, digest it on each node, and start the engine on it",
     "log_ends_early": "a trial runs outside the log; import the log as it is after the last trial",
     "log_not_whole": "the log does not begin with the engine's first line; import it from there",
     "mixed_deployments": "keep records of one deployment in one bundle",
@@ -60,6 +62,8 @@ REASONS = {
     "other_plan": "the record was made for another plan",
     "other_runtime": "the record was made with another runtime than the plan's",
     "plan_value_missing": "the plan leaves this open; plan again with the value declared",
+    "power_not_measured": "poll energy or power of every accelerator from before the trials to after: 'moeplan collect "
+    "metrics'",
     "preemptions_not_conserved": "requests were preempted and computed again; count with fewer requests in flight",
     "ranks_not_traced": "trace every rank of the world and import the traces together",
     "revision_not_named": "digest the checkpoint with --repository and --revision",

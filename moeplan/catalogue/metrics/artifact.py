@@ -20,7 +20,8 @@ METRICS = (
         "checkpoint_root",
         "checkpoint root digest",
         "digest",
-        "One digest over every file of the checkpoint.",
+        "One digest over every file of the checkpoint. It fails where an engine loaded a tensor with other bytes than "
+        "the files hold.",
         "SHA-256 over one line a file in name order: hex digest, two spaces, size, two spaces, name, LF",
         ONE_VALUE,
         MOEPLAN,

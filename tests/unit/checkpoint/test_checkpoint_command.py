@@ -16,7 +16,9 @@ import moeplan
 from moeplan.cli.main import main
 from moeplan.model.evidence import CheckpointDigest, EvidenceRecord
 from moeplan.units import parse_instant
+from moeplan.wire.closed_table import load_table
 from moeplan.wire.documents import dump_document, load_document
+from moeplan.wire.series import TENSORS
 from tests.unit.checkpoint.made import small_checkpoint, write_index
 
 IMAGE = "sha256:" + "1" * 64
@@ -147,6 +149,33 @@ class TestRecord:
         assert before - 1 < start <= before
         assert after - 1 < end <= after + 1
         assert start < end
+
+    def test_tensors_make_a_directory_of_evidence(self, folder: Path, plan_file: Path) -> None:
+        target = plan_file.with_name("hashed")
+        assert call(*self.words(folder, plan_file, record=str(target)), "--tensors") == 0
+        (path,) = (target / "evidence").iterdir()
+        record = load_document(path.read_bytes(), EvidenceRecord)
+        assert dump_document(record) == path.read_bytes()
+        (attachment,) = record.attachments
+        assert attachment.role == "tensors"
+        raw = (target / str(attachment.path)).read_bytes()
+        assert attachment.digest == "sha256:" + hashlib.sha256(raw).hexdigest()
+        assert list(load_table(TENSORS, raw).bytes) == [8, 4, 6]
+
+    def test_a_directory_in_the_way_is_named_before_the_hashing(
+        self, folder: Path, plan_file: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        target = plan_file.with_name("hashed")
+        target.mkdir()
+        (target / "x").write_text("mine")
+        words = self.words(folder, plan_file, record=str(target), output=str(plan_file.with_name("c.json")))
+        assert call(*words, "--tensors") == 2
+        assert error_of(capsys)["code"] == "target_exists"
+        assert not plan_file.with_name("c.json").exists()
+
+    def test_tensors_without_a_record(self, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert call("digest", folder, "--tensors", "--json") == 2
+        assert error_of(capsys)["path"] == "--tensors"
 
     def test_packages_are_digested_as_given(self, folder: Path, plan_file: Path) -> None:
         packages = plan_file.with_name("packages.txt")

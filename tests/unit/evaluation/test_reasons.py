@@ -50,6 +50,7 @@ from tests.build import (
     with_criterion,
 )
 from tests.unit.evaluation.economics_cases import ECONOMICS_REASONS, priced
+from tests.unit.evaluation.loaded_cases import LOADED_REASONS
 from tests.unit.evaluation.loading_cases import LOADING_REASONS, LOADING_WORDS
 from tests.unit.evaluation.routing_cases import ROUTING_REASONS
 
@@ -268,6 +269,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     **ROUTING_REASONS,
     **ECONOMICS_REASONS,
     **LOADING_REASONS,
+    **LOADED_REASONS,
 }
 
 
