@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 __all__ = ["redact"]
 
-_SECRET_WORDS = r"[a-z0-9_-]*(?:api[_-]?key|access[_-]?key|token(?!s)|passw(?:or)?d|secret|credential|authorization|cookie)[a-z0-9_-]*"
+_SECRET = r"api[_-]?key|access[_-]?key|token(?!s)|passw(?:or)?d|secret|credential|authorization|cookie"
+_SECRET_WORDS = rf"[a-z0-9_-]*(?:{_SECRET})[a-z0-9_-]*"
 _NAME_WORDS = r"user(?:[_-]?name)?|owner|login|host(?:[_-]?name)?|node[_-]?name|email|server[_-]?name"
 _DOMAINS = r"com|net|org|io|ai|dev|cloud|co|de|eu|uk|fr|us|cn|jp|edu|gov|internal|local|lan|corp|intra|cluster|svc|home"
 _VALUE = r"(?:\[[^\]]*\]|\"[^\"]*\"|'[^']*'|(?:bearer|basic)\s+\S+|[^\s,;)}\]]+)"

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from moeplan.digest import digest_bytes
-from moeplan.errors import InputError
+from moeplan.errors import InputError, Issue
 from moeplan.model.deployment import Deployment
 from moeplan.model.evidence import (
     ATTACHMENT_ROLES,
@@ -23,7 +23,7 @@ from moeplan.model.evidence import (
     RunManifest,
     RunObservation,
 )
-from moeplan.units import NS_PER_S, ceil_div, format_instant
+from moeplan.units import NS_PER_S, ceil_div, format_instant, parse_instant
 from moeplan.wire.closed_table import TableSchema, dump_table
 from moeplan.wire.documents import dump_document, identify
 from moeplan.wire.series import EXPERTS, QUALITY, SERIES, TENSORS
@@ -39,6 +39,8 @@ __all__ = [
     "printable_name",
 ]
 
+_LONGEST_NS = 10 * 366 * 86_400 * NS_PER_S
+_LAST_NS = parse_instant("9999-01-01T00:00:00Z") * NS_PER_S
 _PARQUET = "application/vnd.apache.parquet"
 _SCHEMAS: Mapping[str, TableSchema[Any]] = {
     "series": SERIES,
@@ -96,7 +98,13 @@ def enclosing_interval(first_ns: int, last_ns: int) -> tuple[Interval, int]:
     """Return whole seconds that enclose two instants (ns since the epoch), and the start in ns since the epoch.
 
     A raw time is an instant less that start.
+
+    Raises:
+        InputError: before 1970 or after 9998, or longer than ten years.
     """
+    if not 0 <= first_ns <= last_ns < _LAST_NS or last_ns - first_ns > _LONGEST_NS:
+        message, expected = "its times cannot be of one observation", "at most ten years, of 1970 to 9998"
+        raise InputError(Issue("$.interval", "times_implausible", message, expected))
     start = first_ns // NS_PER_S
     end = max(ceil_div(last_ns, NS_PER_S), start + 1)
     return Interval(format_instant(start), format_instant(end)), start * NS_PER_S

@@ -111,3 +111,12 @@ def test_a_run_lists_what_it_made() -> None:
 )
 def test_intervals_enclose(first: int, last: int, start: str, end: str, origin: int) -> None:
     assert enclosing_interval(first, last) == (Interval(start, end), origin)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(-1, 0), (2, 1), (0, 3700 * 86_400 * 10**9), (253_370_764_800 * 10**9, 253_370_764_801 * 10**9)]
+)
+def test_times_that_are_of_no_one_observation_are_refused(first: int, last: int) -> None:
+    with pytest.raises(InputError) as refused:
+        enclosing_interval(first, last)
+    assert refused.value.issues[0].code == "times_implausible"
