@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -34,6 +35,7 @@ class Stub:
         self.written: list[list[int]] = []
         self.by_prompt: dict[str, list[int]] = {}
         self.port = 0
+        self.context: ssl.SSLContext | None = None
         self.token_factor = 1
         self.extra_metrics = ""
         self.on_request: Callable[[], None] = lambda: None
@@ -46,13 +48,13 @@ class Stub:
         self.generation_tokens += generated
 
     async def serve(self) -> asyncio.Server:
-        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=1 << 24)
+        server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=1 << 24, ssl=self.context)
         self.port = server.sockets[0].getsockname()[1]
         return server
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'https' if self.context else 'http'}://127.0.0.1:{self.port}"
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # A cancelled connection would be logged as a defect of asyncio's.
@@ -134,9 +136,10 @@ class Stub:
 
 
 @contextmanager
-def serving(*behaviours: str, **more: Any) -> Iterator[Stub]:
-    """Serve in a thread while the block runs."""
+def serving(*behaviours: str, context: ssl.SSLContext | None = None, **more: Any) -> Iterator[Stub]:
+    """Serve in a thread while the block runs; with a context, over TLS."""
     stub = Stub(behaviours or ("ok",), **more)
+    stub.context = context
     ready = threading.Event()
     thread = threading.Thread(target=stub.run, args=(ready,), daemon=True)
     thread.start()
