@@ -129,6 +129,7 @@ def dump_groups(schema: TableSchema[T], groups: Iterable[Sequence[Any]]) -> list
         for columns in groups:
             arrays = [pa.array(column, pa.int64()) for column in columns]
             writer.write_table(pa.table(arrays, schema=arrow_schema), row_group_size=GROUP_ROWS)
+    pa.default_memory_pool().release_unused()
     return sink.pieces
 
 
