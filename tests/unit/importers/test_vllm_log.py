@@ -35,7 +35,8 @@ INFO 09-21 12:28:58 [__init__.py:216] Automatically detected platform cuda.
 \x1b[1;36m(EngineCore_DP0 pid=66)\x1b[0;0m INFO 09-21 12:29:22 [core.py:76] Initializing a V1 LLM engine \
 (v0.10.2) with config: model='/home/ada/m', speculative_config=SpeculativeConfig(method='deepseek_mtp', \
 model='/home/ada/m', num_spec_tokens=3), tokenizer='/home/ada/m', dtype=torch.bfloat16, max_seq_len=32768, \
-tensor_parallel_size=8, pipeline_parallel_size=2, data_parallel_size=4, quantization=fp8, kv_cache_dtype=fp8_e4m3, device_config=cuda
+tensor_parallel_size=8, pipeline_parallel_size=2, data_parallel_size=4, quantization=fp8, \
+kv_cache_dtype=fp8_e4m3, device_config=cuda
 (Worker_TP0 pid=70) INFO 09-21 12:29:25 [cuda.py:371] Using Flash Attention backend on V1 engine.
 (Worker_TP0 pid=70) INFO 09-21 12:30:37 [gpu_model_runner.py:2581] Model loading took 84.6145 GiB and 74.270197 seconds
 (RayWorkerWrapper pid=71, ip=10.1.2.3) INFO 09-21 12:30:38 [gpu_model_runner.py:2581] Model loading took 84.6145 GiB \
