@@ -32,7 +32,12 @@ def known(*failures: PluginFailure) -> KnownSignatures:
 
 def test_errors_alone_are_fatal_and_say_where_and_how_often(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr(module, "known_signatures", lambda *words: asked.append(words) or known())
+
+    def ask(*words: Any) -> KnownSignatures:
+        asked.append(words)
+        return known()
+
+    monkeypatch.setattr(module, "known_signatures", ask)
     log = b"fine\nkernel slow\nthe kernel broke\nkernel broke again\n"
     assert fatal_lines(log, None, "vllm-x") == {"vllm-x.x-001": (3, 2)}
     assert asked == [(None, "vllm-x")]
