@@ -32,6 +32,10 @@ _HELP = {
         "S",
         "seconds from a worker's failure to ready again (default: reported)",
     ),
+    "energy_millijoules_per_token_at_most": (
+        "MJ",
+        "millijoules of the accelerators for an output token, from measured power (default: not asked)",
+    ),
 }
 """Metavar and help by attribute of ``Objectives``."""
 

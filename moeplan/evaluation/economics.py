@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import attrs
 
 from moeplan.evaluation.costs import cost_micros, successful_output_tokens
+from moeplan.evaluation.energy import device_energy
 from moeplan.evaluation.evidence_state import State
 from moeplan.evaluation.failures import Failure, read_failure
 from moeplan.evaluation.judgement import Judge, Judgement, doubted, missing, observe
@@ -14,6 +15,7 @@ from moeplan.model.evidence import ServingTrial
 from moeplan.model.observations import Price
 from moeplan.model.plan import Criterion
 from moeplan.model.verified import VerifiedRecord
+from moeplan.units import ceil_div
 
 __all__ = ["JUDGES"]
 
@@ -65,6 +67,33 @@ def _dearest(state: State, prices: list[Price]) -> tuple[int | None, str | None]
     return max(costs), None
 
 
+def _energy(state: State, criterion: Criterion) -> Judgement:
+    """Judge millijoules an output token, the worst trial; each trial needs every accelerator measured throughout."""
+    memory = state.of_type("memory_series")
+    if not memory or not state.trials:
+        return missing()
+    found = [_energy_of(state, item, memory) for item in state.trials]
+    known = [value for value, _why in found if value is not None]
+    observed = max(known) if len(known) == len(found) else None
+    why = next((why for _value, why in found if why is not None), None)
+    return _with_runs(state, observe(state, criterion, (*memory, *state.trials), observed, why))
+
+
+def _energy_of(state: State, item: VerifiedRecord, memory: tuple[VerifiedRecord, ...]) -> tuple[int | None, str | None]:
+    assert item.requests is not None
+    devices: dict[str, int | None] = {}
+    for record in memory:
+        assert record.series is not None
+        for name, energy in device_energy(item.record, record.record, record.series).items():
+            other = devices.get(name)
+            devices[name] = energy if other is None else max(other, energy or 0)
+    known = [energy for energy in devices.values() if energy is not None]
+    if len(known) < max(len(devices), state.plan.target.requested_accelerators):
+        return None, "power_not_measured"
+    tokens = successful_output_tokens(item.requests)
+    return (ceil_div(sum(known), tokens), None) if tokens else (None, "no_server_usage")
+
+
 def _timelines(state: State) -> tuple[VerifiedRecord, ...]:
     return state.of_type("failure_timeline")
 
@@ -114,6 +143,7 @@ def _of_failures(state: State, criterion: Criterion) -> Judgement:
 JUDGES: Mapping[str, Judge] = {
     "cost_inputs_missing": _cost_inputs,
     "cost_micros_per_million_output_tokens": _cost,
+    "energy_millijoules_per_output_token": _energy,
     "worker_failures_recorded": _recorded,
     **dict.fromkeys(_FIGURES, _of_failures),
 }

@@ -74,9 +74,7 @@ def read_failure(requests: RequestTable, events: SeriesTable) -> Failure:
         first_good_ns=first_good,
         longest_gap_ns=None if fault is None or ready is None else _longest_gap(ends, fault, ready),
         lost=len(bad),
-        served=None
-        if fault is None or ready is None
-        else sum(fault <= start and end <= ready for start, end in good),
+        served=None if fault is None or ready is None else sum(fault <= start and end <= ready for start, end in good),
     )
 
 

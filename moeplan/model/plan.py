@@ -95,8 +95,9 @@ class Objectives:
     """What is asked of the deployment beside its workload. Null: the value is reported and not limited.
 
     ``goodput_basis_points_at_least``: share of requests that meet both latency targets. ``expert_load_ratio…``: the
-    busiest expert's selections over the mean, of the worst layer, in basis points. ``cost_micros…``: millionths of the
-    price's currency for a million successful output tokens.
+    busiest expert's selections over the mean, of the worst layer, in basis points, over the run and its worst stretch.
+    ``cost_micros…``: millionths of the price's currency for a million successful output tokens.
+    ``energy_millijoules…`` is not even reported where it is not asked for: not every site measures power.
     """
 
     ready_within_seconds: int = integer(ge=1, le=86_400, default=3600)
@@ -104,6 +105,7 @@ class Objectives:
     expert_load_ratio_basis_points_at_most: int | None = integer(ge=10_000, optional=True, default=None)
     cost_micros_per_million_tokens_at_most: int | None = integer(ge=1, optional=True, default=None)
     restart_within_seconds: int | None = integer(ge=1, optional=True, default=None)
+    energy_millijoules_per_token_at_most: int | None = integer(ge=1, optional=True, default=None)
     quality: tuple[QualityReference, ...] = sequence(QualityReference, default=())
 
     def faults(self) -> Iterator[Issue]:

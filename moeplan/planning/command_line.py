@@ -13,6 +13,7 @@ OBJECTIVE_OPTIONS = {
     "expert_load_ratio_basis_points_at_most": "--expert-load-ratio-at-most",
     "cost_micros_per_million_tokens_at_most": "--cost-at-most",
     "restart_within_seconds": "--restart-within",
+    "energy_millijoules_per_token_at_most": "--energy-at-most",
 }
 """Option of ``moeplan plan`` by attribute of :class:`~moeplan.model.plan.Objectives`."""
 _PARALLEL = ("tensor", "pipeline", "data", "expert")

@@ -57,7 +57,9 @@ def _cost(rules: Rules, _facts: Facts) -> str:
     text = "The cost of infrastructure for one million successful output tokens is reported"
     cost = rules["economics.cost"].limit
     if type(cost) is int:
-        return f"{text} and at most {format_count(cost)} millionths of the price's currency."
+        text += f" and at most {format_count(cost)} millionths of the price's currency"
+    if "economics.energy" in rules:
+        text += f"; a token takes at most {rules['economics.energy'].limit} mJ of the accelerators"
     return text + "."
 
 

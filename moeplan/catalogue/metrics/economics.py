@@ -30,6 +30,18 @@ METRICS = (
         MOEPLAN,
     ),
     Metric(
+        "energy_millijoules_per_output_token",
+        "energy an output token",
+        "millijoules",
+        "Energy of the accelerators alone, from measured energy or power, for one output token of requests that "
+        "completed. Asked for with --energy-at-most.",
+        "ceil(sum over accelerators / output tokens of complete requests by the server's usage), over the whole "
+        "seconds that enclose a trial, greatest over trials; of each accelerator the difference of its energy counter, "
+        "else the sum of time between two readings of power × the greater of both",
+        PER_TRIAL,
+        "DCGM, DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION and DCGM_FI_DEV_POWER_USAGE; nvidia-smi, power.draw",
+    ),
+    Metric(
         "worker_failures_recorded",
         "worker failures recorded",
         "count",

@@ -20,6 +20,7 @@ def economics_criteria(availability: str, objectives: Objectives) -> Criteria:
     rules = (
         criterion("cost", "economics.cost_inputs", "cost_inputs_missing", "sum", "le", 0, "count", _PRICED),
         _limited("cost", "economics.cost", "cost_micros_per_million_output_tokens", cost, "micros", _PRICED),
+        *_energy(objectives.energy_millijoules_per_token_at_most),
         _failure("failure_recorded", "worker_failures_recorded", "sum", "ge", 1, "count"),
         _limited("worker_failure", "resilience.restart", "restart_seconds", restart, "s", _TIMELINE),
         _failure("interruption", "interruption_ns", "all_records", "reported", None, "ns"),
@@ -32,6 +33,14 @@ def economics_criteria(availability: str, objectives: Objectives) -> Criteria:
         _failure("requests_lost", lost, "sum", "le", 0, "requests"),
         _failure("requests_served", "requests_served_in_failure", "all_records", "ge", 1, "requests"),
     )
+
+
+def _energy(limit: int | None) -> Criteria:
+    """Return the criterion on energy where it is asked for: without measured power it is inconclusive."""
+    if limit is None:
+        return ()
+    metric, types = "energy_millijoules_per_output_token", ("memory_series", "serving_trial")
+    return (_limited("cost", "economics.energy", metric, limit, "millijoules", types),)
 
 
 def _failure(name: str, metric: str, aggregation: str, comparator: str, limit: int | None, unit: str) -> Criterion:

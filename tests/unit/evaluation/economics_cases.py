@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from moeplan.model.observations import FailureTimeline, Price
-from moeplan.model.plan import Plan
+from moeplan.model.observations import FailureTimeline, MemoryDevice, MemorySeries, Price
+from moeplan.model.plan import Objectives, Plan
 from moeplan.model.verified import VerifiedRecord
-from tests.build import OUTPUT_TOKENS, Case, Request, build_plan, case_of, make_evidence, make_tables, make_trial
+from tests.build import (
+    OUTPUT_TOKENS,
+    TRIAL_START,
+    Case,
+    Request,
+    build_plan,
+    case_of,
+    make_evidence,
+    make_tables,
+    make_trial,
+)
 from tests.build_observations import make_observation, make_series
 from tests.unit.evaluation.routing_cases import case_with
 
@@ -101,6 +111,17 @@ def tokenless() -> Case:
     )
 
 
+def unmeasured() -> Case:
+    """Return a case whose plan asks for energy, and whose record of memory holds none."""
+    plan = build_plan(objectives=Objectives(energy_millijoules_per_token_at_most=1))
+    devices = tuple(MemoryDevice(f"gpu-{number}", "accelerator", None) for number in range(8))
+    payload = MemorySeries(poll_interval_ns=S, phases=(), devices=devices, row_count=0)
+    memory = make_observation(plan, payload, start=TRIAL_START, seconds=7200, series=make_series([]))
+    case = case_of(plan)
+    records = (*case.evidence.records, memory)
+    return case.but(evidence=make_evidence(records, case.evidence.runs, case.evidence.checkpoint))
+
+
 ECONOMICS_REASONS: dict[str, tuple[Callable[[], Case], str, str]] = {
     "accelerators_unpriced": (
         lambda: priced(make_price(build_plan(), accelerators=7)),
@@ -112,6 +133,7 @@ ECONOMICS_REASONS: dict[str, tuple[Callable[[], Case], str, str]] = {
         "economics.cost",
         "inconclusive",
     ),
+    "power_not_measured": (unmeasured, "economics.energy", "inconclusive"),
     "timeline_incomplete": (lambda: failed(events=EVENTS[:-1]), "resilience.restart", "inconclusive"),
 }
 """A case for each reason of the gate, the criterion that has it, and its outcome."""
