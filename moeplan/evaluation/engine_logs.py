@@ -58,8 +58,11 @@ def _rows(item: VerifiedRecord) -> Iterator[tuple[str, str, int, str, int]]:
 def engine_starts(item: VerifiedRecord) -> tuple[Start, ...]:
     """Return the starts in a log, in order; one of an unknown state where it says none.
 
-    A process that says anew that it starts begins a new start; of others the word belongs to the same one.
+    A process that says anew that it starts begins a new start; of others the word belongs to the same one. The log of
+    a node without a server of its own (``headless``) has none.
     """
+    if "headless" in log_words(item, "engine_state"):
+        return ()
     found: list[list[tuple[str, str, int]]] = [[]]
     for subject, metric, _value, text, time in _rows(item):
         if metric != "engine_state":
@@ -86,7 +89,7 @@ def ready_seconds(item: VerifiedRecord) -> int | None:
     seconds, so that one second is added.
     """
     starts = engine_starts(item)
-    if any(start.began_ns is None or start.ready_ns is None for start in starts):
+    if not starts or any(start.began_ns is None or start.ready_ns is None for start in starts):
         return None
     lead = 0
     if item.record.engine_start is not None:

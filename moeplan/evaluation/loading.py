@@ -47,7 +47,7 @@ def _logs(state: State) -> tuple[VerifiedRecord, ...]:
 
 def _role_doubt(state: State) -> str | None:
     """Return why the logs are not those of the whole deployment, or None."""
-    roles = {log_payload(item).role for item in _logs(state)}
+    roles = {log_payload(item).role for item in _logs(state) if engine_starts(item)}
     return None if {role.role for role in state.plan.deployment.roles} <= roles else "role_not_observed"
 
 
@@ -64,7 +64,7 @@ def _ready(state: State, criterion: Criterion) -> Judgement:
 
 def _ready_time(state: State, criterion: Criterion) -> Judgement:
     logs = _logs(state)
-    seconds = [ready_seconds(item) for item in logs]
+    seconds = [ready_seconds(item) for item in logs if engine_starts(item)]
     known = [value for value in seconds if value is not None]
     observed = min(max(known), MAX_SAFE_INTEGER) if known else None
     judged = observe(state, criterion, logs, observed, "log_not_whole")

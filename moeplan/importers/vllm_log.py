@@ -77,7 +77,7 @@ class _Reading:
             self.last_ns = max(self.last_ns, line.time_ns)
         at = line.time_ns if line.time_ns is not None else -1
         for found in read_line(line.text):
-            if (found.metric, found.text) == ("engine_state", "starting"):
+            if found.metric == "engine_state" and found.text in ("starting", "headless"):
                 self.started_at_line = self.started_at_line or line.number
             elif found.metric != "engine_version":
                 self.told_before_start |= self.started_at_line is None
@@ -177,7 +177,7 @@ def _findings(reading: _Reading, inputs: LogInputs) -> Iterable[Finding]:
         message = "the log does not begin with the engine's first lines: that it holds no failure shows nothing"
         yield Finding("log_not_whole", "warning", message, None)
     states = [text for _at, _who, metric, _value, _unit, text in reading.rows if metric == "engine_state"]
-    if "ready" not in states:
+    if "ready" not in states and "headless" not in states:
         yield Finding("engine_not_ready", "warning", "the engine does not say that it serves", None)
     counts: dict[str, int] = {}
     for (_at, _who, cause), count in reading.fatal.items():

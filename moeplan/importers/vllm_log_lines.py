@@ -22,6 +22,8 @@ _DATED = re.compile(r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d)
 _PLACE = re.compile(r"\[[A-Za-z0-9_./-]+:\d+\]\s?")
 _REPEATED = re.compile(r"\[repeated (\d{1,6})x across cluster\]")
 _LINE_CHARACTERS = 1 << 16
+_PREFIX_CHARACTERS = 120
+"""Where a line's own prefix may stand: what collects logs (compose, systemd, a supervisor) puts words before it."""
 _MIDYEAR = 6
 
 
@@ -91,8 +93,8 @@ def log_lines(data: bytes, clock: LogClock) -> Iterator[LogLine]:
             continue
         text = _COLOURS.sub("", raw[:_LINE_CHARACTERS].decode("utf-8", "replace")).rstrip("\r")
         stamped, text = _stamp(text)
-        match = _PROCESS.match(text.lstrip())
-        process, text = (_process(match[1]), text.lstrip()[match.end() :]) if match else ("engine", text)
+        match = _PROCESS.search(text, 0, _PREFIX_CHARACTERS)
+        process, text = (_process(match[1]), text[match.end() :]) if match else ("engine", text)
         dated, text = _dated(text, clock, stamped is None)
         time_ns = stamped if stamped is not None else dated
         last = time_ns if time_ns is not None else last
@@ -114,7 +116,7 @@ def _stamp(text: str) -> tuple[int | None, str]:
 
 
 def _dated(text: str, clock: LogClock, needed: bool) -> tuple[int | None, str]:
-    match = _DATED.match(text)
+    match = _DATED.search(text, 0, _PREFIX_CHARACTERS)
     if match is None:
         return None, text
     rest = text[match.end() :]

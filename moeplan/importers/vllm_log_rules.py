@@ -156,6 +156,7 @@ _RULES: tuple[tuple[str, re.Pattern[str], Reader], ...] = tuple(
             r"Initializing a V1 LLM engine \(v(\d[0-9A-Za-z.+]{0,62})\) with config: (.*)$",
             _configuration,
         ),
+        ("headless", r"Launching (?:vLLM|\d+ data parallel engine)\b.*\bheadless\b", _state("headless")),
         ("Application startup", r"Application startup complete", _state("ready")),
         ("hutdown", r"Application shutdown complete|Shutting down FastAPI", _state("stopped")),
         ("Resolved arch", r"Resolved architecture: " + _WORD, _word("architecture")),

@@ -106,6 +106,17 @@ class TestReady:
     def test_stopping_after_it_was_ready_is_no_fault(self) -> None:
         assert judged(with_log((2000 * S, "api-server", "engine_state", "stopped")), "load.ready")[0] == "pass"
 
+    def test_a_node_without_a_server_of_its_own_starts_nothing_and_can_fail(self) -> None:
+        rows: tuple[LogRow, ...] = ((0, "engine", "engine_state", "headless"),)
+        second = make_log(PLAN, rows)
+        both = case_with(make_log(PLAN), second)
+        for id in ("ready", "ready_time", "fatal_signatures"):
+            assert judged(both, f"load.{id}")[0] == "pass"
+        assert judged(case_with(second), "load.ready") == ("inconclusive", "ready", "role_not_observed")
+        assert judged(case_with(second), "load.ready_time")[0] == "inconclusive"
+        broken = make_log(PLAN, (*rows, (S, "worker-tp8", "fatal_out_of_memory", 1)))
+        assert judged(case_with(make_log(PLAN), broken), "load.fatal_signatures")[:2] == ("fail", 1)
+
     def test_each_role_of_the_plan_needs_its_log(self) -> None:
         spec = DeploymentSpec(
             None, Parallelism(8, None, None, None), None, None, (RoleSpec("prefill", None), RoleSpec("decode", None))

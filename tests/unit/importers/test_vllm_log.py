@@ -162,6 +162,23 @@ def test_a_log_without_its_first_lines_is_not_whole() -> None:
     assert not payload(imported(late)[0]).whole
 
 
+def test_a_node_without_a_server_of_its_own() -> None:
+    text = "INFO 09-21 12:28:58 [serve.py:225] Launching vLLM (v0.32.0) headless multiproc executor, with head node\n"
+    text += "(Worker_TP8 pid=3) INFO 09-21 12:30:50 [w.py:1] Available KV cache memory: 1.00 GiB\n"
+    made, findings, table = imported(text)
+    assert payload(made).whole
+    assert findings == ()
+    assert values(table, "engine_state") == [("engine", 0, "headless")]
+
+
+def test_words_that_collectors_of_logs_put_before_a_line_are_left_out() -> None:
+    lines = (f"engine-1  | {line}" for line in GPU_LOG.splitlines())
+    made, _findings, table = imported("\n".join(lines))
+    assert payload(made).row_count == len(imported(GPU_LOG)[2])
+    assert values(table, "kv_cache_tokens") == [("engine-core-dp0", 1_048_576, "")]
+    assert made.record.interval == imported(GPU_LOG)[0].record.interval
+
+
 def test_the_year_turns_and_offsets_are_taken_off() -> None:
     text = "INFO 12-31 23:59:50 [a.py:1] vLLM API server version 0.20.0\n"
     text += "INFO 01-01 00:00:10 [a.py:1] Using max model len 9\n"
