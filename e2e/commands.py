@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 
 from e2e.processes import StepFailedError, stop_session
@@ -16,14 +17,34 @@ ROOT = Path(__file__).resolve().parents[1]
 _WIDTH = 170
 
 
-def _argv(words: tuple[str | Path, ...], shown: str) -> list[str]:
+@cache
+def _realtime() -> tuple[str, ...]:
+    """Return what gives a command a processor as soon as it wants one, or nothing where that is not allowed.
+
+    A client of one core's hundredth was seen to wait half a second for it beside an engine that spins on both
+    (Linux 6.18): times would be the client's, not the engine's. Source: sched(7), SCHED_RR.
+    """
+    words = ("chrt", "--rr", "1")
+    try:
+        allowed = subprocess.run([*words, "true"], stderr=subprocess.DEVNULL, check=False, timeout=10).returncode == 0
+    except OSError:
+        return ()
+    return words if allowed else ()
+
+
+def _argv(words: tuple[str | Path, ...], shown: str, before: tuple[str, ...] = ()) -> list[str]:
     argv = [str(word) for word in words]
-    print(f"\n$ moeplan {shlex.join(argv)}{shown}", flush=True)
-    return [sys.executable, "-m", "moeplan.cli.main", *argv]
+    print(f"\n$ {' '.join((*before, 'moeplan'))} {shlex.join(argv)}{shown}", flush=True)
+    return [*before, sys.executable, "-m", "moeplan.cli.main", *argv]
 
 
 def moeplan(
-    *words: str | Path, expect: Collection[int] = (0,), show: int = 40, seconds: float = 120, errors: bool = True
+    *words: str | Path,
+    expect: Collection[int] = (0,),
+    show: int = 40,
+    seconds: float = 120,
+    errors: bool = True,
+    realtime: bool = False,
 ) -> str:
     """Run one command from the project's root, show it and what it prints, and return its standard output.
 
@@ -33,18 +54,19 @@ def moeplan(
         show: lines of its output to show at most.
         seconds: after which it is stopped.
         errors: whether its notes and progress are shown.
+        realtime: whether it measures times, so that it must not wait for a processor.
 
     Raises:
         StepFailedError: another exit code, or it took too long.
     """
-    argv = _argv(words, "")
+    argv = _argv(words, "", _realtime() if realtime else ())
     process = subprocess.Popen(
         argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise StepFailedError(f"{shlex.join(argv[3:5])}: not done after {seconds:.0f} s; it was stopped") from None
+        raise StepFailedError(f"{words[0]}: not done after {seconds:.0f} s; it was stopped") from None
     finally:
         stop_session(process.pid, process.poll, 5)
     _print(out, show)

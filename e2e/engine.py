@@ -15,7 +15,7 @@ import attrs
 
 from e2e.processes import StepFailedError, start_session, stop_session
 
-__all__ = ["READY_SECONDS", "Engine", "engine_variables", "free_port", "running", "wait_until_ready"]
+__all__ = ["READY_SECONDS", "Engine", "engine_variables", "free_port", "running", "scrape", "wait_until_ready"]
 
 READY_SECONDS = 300.0
 """The recorded start took 55 s on two idle cores."""
@@ -94,6 +94,13 @@ def wait_until_ready(engine: Engine, seconds: float = READY_SECONDS) -> None:
             return
         time.sleep(0.5)
     raise StepFailedError(f"the engine was not ready after {seconds:.0f} s\n{_tail(engine.log)}")
+
+
+def scrape(url: str) -> bytes:
+    """Return what the engine's ``/metrics`` says now."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        data: bytes = answer.read()
+        return data
 
 
 def _healthy(url: str) -> bool:

@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-import math
-import time
-import urllib.request
-from datetime import UTC, datetime
 from pathlib import Path
 
+from e2e.clock import instant, rest
 from e2e.commands import moeplan
-from e2e.engine import running
+from e2e.engine import Engine, running, scrape
+from e2e.failing import fail_worker
+from e2e.ground import NODE
 from e2e.planning import INPUT_TOKENS, OUTPUT_TOKENS, STREAMS
 from e2e.processes import StepFailedError
 from e2e.work import Work
 
-__all__ = ["CLOCK_SECONDS", "endpoint", "engine_start", "import_log", "measure"]
-
-CLOCK_SECONDS = 3
-"""Waited between the digest and the engine's start: the kernel tells a process's start up to two seconds too early,
-its time of boot being whole seconds. Source: proc_stat(5), btime."""
+__all__ = ["endpoint", "engine_start", "import_log", "measure"]
 
 
 def measure(work: Work) -> list[Path]:
     """Start the engine, collect what judges it, stop it, and return where the evidence lies."""
-    time.sleep(CLOCK_SECONDS)
+    rest()
     log = work.path("engine.log")
     with running(work.script, work.variables("measured", {"HASH": "1"}), log, work.port) as engine:
         started = engine_start(engine.url)
-        evidence = [_smoke(work), _trials(work)]
-        evidence.append(import_log(work, log, started))
+        evidence = [_environment(work, engine), _smoke(work), _trials(work)]
+        evidence += [import_log(work, log, started), _loaded(work)]
+        evidence += fail_worker(work, engine)
     return evidence
 
 
 def endpoint(work: Work) -> list[str | Path]:
     """Return the options of a command that calls the engine."""
-    return ["--url", work.url, "--endpoint-name", "engine", *work.deployment()]
+    return ["--url", work.url, *work.deployment()]
+
+
+def _environment(work: Work, engine: Engine) -> Path:
+    out = work.path("evidence-environment")
+    moeplan(
+        "collect", "environment", "--pid", str(engine.process.pid), "--node", NODE, *work.deployment(), "-o", out
+    )  # fmt: skip
+    return out
+
+
+def _loaded(work: Work) -> Path:
+    """Import what the probe hashed while the engine loaded it."""
+    out = work.path("evidence-loaded")
+    moeplan("import", "probe", work.path("probe-measured"), *work.deployment(), "-o", out)
+    return out
 
 
 def _smoke(work: Work) -> Path:
@@ -46,11 +57,12 @@ def _smoke(work: Work) -> Path:
 def _trials(work: Work) -> Path:
     out = work.path("evidence-trials")
     moeplan(
-        "collect", "endpoint", *endpoint(work),
+        "collect", "endpoint", *endpoint(work), "--endpoint-name", "engine",
         "--tokenizer", work.model,
         "--input-tokens", str(INPUT_TOKENS), "--output-tokens", str(OUTPUT_TOKENS), "--concurrency", str(STREAMS),
         "--requests", "240", "--warmup-requests", "16", "--trials", "3", "--seed", "1", "-o", out,
         seconds=420,
+        realtime=True,
     )  # fmt: skip
     return out
 
@@ -61,10 +73,9 @@ def engine_start(url: str) -> str:
     Raises:
         StepFailedError: its metrics do not say it.
     """
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
-        for line in answer.read().decode().splitlines():
-            if line.startswith("process_start_time_seconds "):
-                return datetime.fromtimestamp(math.floor(float(line.split()[1])), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    for line in scrape(url).decode().splitlines():
+        if line.startswith("process_start_time_seconds "):
+            return instant(float(line.split()[1]))
     raise StepFailedError(f"{url}/metrics names no process_start_time_seconds")
 
 

@@ -7,8 +7,9 @@ import shlex
 import urllib.request
 from pathlib import Path
 
+from e2e.clock import rest
 from e2e.commands import moeplan
-from e2e.engine import running
+from e2e.engine import running, scrape
 from e2e.measuring import endpoint, engine_start
 from e2e.planning import INPUT_TOKENS, OUTPUT_TOKENS, STREAMS
 from e2e.processes import StepFailedError
@@ -24,11 +25,30 @@ def count_experts(work: Work) -> list[Path]:
     log = work.path("engine-counted.log")
     with running(script, work.variables("counted", {"COUNT": "1"}), log, work.port) as engine:
         started = engine_start(engine.url)
+        since = rest()
+        _scrape(work, "before")
         _load(work, work.path("routed"))
+        until = rest()
+        _scrape(work, "after")
         _post(engine.url, "start_profile")
         _load(work, work.path("traced"), requests=2)
         _post(engine.url, "stop_profile")
-    return [_import_trace(work, started)]
+    return [_import_counts(work, since, until), _import_trace(work, started)]
+
+
+def _scrape(work: Work, name: str) -> None:
+    print(f"\n$ curl -s {work.url}/metrics > {work.path(name)}.prom", flush=True)
+    work.path(f"{name}.prom").write_bytes(scrape(work.url))
+
+
+def _import_counts(work: Work, since: str, until: str) -> Path:
+    """Import what was counted between two moments of rest, with the engine's own counters over the same span."""
+    out = work.path("evidence-counted")
+    moeplan(
+        "import", "probe", work.path("probe-counted"), *work.deployment(),
+        "--metrics", work.path("before.prom"), work.path("after.prom"), "--from", since, "--until", until, "-o", out,
+    )  # fmt: skip
+    return out
 
 
 def traced_script(script: str, traces: Path) -> str:
