@@ -18,6 +18,7 @@ COLLECTORS: dict[str, str] = {
     "endpoint": "load an OpenAI-compatible endpoint and keep every request's times",
     "smoke": "ask one question with a deadline",
     "restart": "make one worker fail under load, and see service come back",
+    "metrics": "poll memory, power and the engine's gauges from before its start to its end",
     "environment": "look at what an engine runs in, as its own process sees it",
 }
 """Actions by name: each is the module ``moeplan.cli.collect_<name>`` with EXAMPLE, add_arguments and run."""

@@ -17,7 +17,9 @@ def probe_memory_rows(record: ProbeRecord, origin_ns: int, subject: str) -> Seri
 
     ``allocator`` is what the allocator took from the device, ``fragmentation`` what it took and did not hand out,
     ``activations`` what it handed out beyond weights, KV cache and the probe's own counters. On CPUs torch has no
-    allocator of its own: glibc's heap is that of the whole process, so that activations are not told there.
+    allocator of its own: glibc's is the whole process's, so that ``activations`` there is an upper bound, in which is
+    all else that the process took. An engine of one rank hands no token to another: it has 0 bytes of routing buffers
+    where it tells of none.
 
     Args:
         record: a record of kind ``memory``.
@@ -52,25 +54,30 @@ def _parts(record: ProbeRecord, line: dict[str, Any]) -> dict[str, int | None]:
     mapped = _size(record, line, "process", "malloc", "mappedBytes")
     if reserved is None or allocated is None:
         taken = None if heap is None or mapped is None else heap + mapped
+        rest = None if taken is None or free is None or weights is None else max(0, taken - free - sum(known))
         return {
             "allocator": taken,
             "kv_cache": cache,
-            "activations": None,
-            "routing_buffers": _sum(routing),
+            "activations": rest,
+            "routing_buffers": _buffers(record, routing),
             "fragmentation": free,
         }
     return {
         "allocator": reserved,
         "kv_cache": cache,
         "activations": max(0, allocated - sum(known)) if weights is not None else None,
-        "routing_buffers": _sum(routing),
+        "routing_buffers": _buffers(record, routing),
         "fragmentation": max(0, reserved - allocated),
     }
 
 
-def _sum(sizes: list[int | None]) -> int | None:
+def _buffers(record: ProbeRecord, sizes: list[int | None]) -> int | None:
+    """Return the bytes of routing's buffers; None where an engine of several ranks does not tell them."""
     found = [size for size in sizes if size is not None]
-    return sum(found) if found else None
+    if found:
+        return sum(found)
+    parts = [part for part in record.header["rank"].values() if isinstance(part, dict)]
+    return 0 if parts and all(part.get("size") == 1 for part in parts) else None
 
 
 def _size(record: ProbeRecord, line: dict[str, Any], *path: str | None) -> int | None:

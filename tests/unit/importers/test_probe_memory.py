@@ -33,12 +33,15 @@ def changed(**parts: Any) -> ProbeRecord:
     return read_probe_record("m", b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
 
-def test_a_cpu_engine_tells_its_cache_and_heap_and_says_what_it_does_not_tell() -> None:
+def test_a_cpu_engine_tells_its_cache_and_heap_and_the_rest_is_an_upper_bound() -> None:
     found = rows(read_probe_record("m", RECORDED))
     assert set(found) == {f"memory_{part}_bytes" for part in MEMORY_PARTS}
     assert found["memory_kv_cache_bytes"][0] == (0, "not_exposed")  # before the cache was made
     assert found["memory_kv_cache_bytes"][-1] == (1 << 30, "measured")
-    assert {state for _value, state in found["memory_activations_bytes"]} == {"not_exposed"}
+    heap, mapped, free, weights, buffers, probe = 215_339_008, 1_094_279_168, 5_509_632, 13_636_608, 524_352, 1_072
+    rest = heap + mapped - free - weights - buffers - (1 << 30) - probe
+    assert found["memory_activations_bytes"][-1] == (rest, "measured")
+    assert set(found["memory_routing_buffers_bytes"]) == {(0, "measured")}  # one rank hands no token to another
     assert found["memory_allocator_bytes"][-1][0] > 1 << 30  # the cache is part of what malloc mapped
 
 
@@ -69,3 +72,10 @@ def test_another_kind_is_refused() -> None:
     record = read_probe_record("w", (DATA / "weights.jsonl").read_bytes())
     with pytest.raises(InputError, match="not a record of memory"):
         probe_memory_rows(record, record.origin_ns, "gpu-0")
+
+
+def test_an_engine_of_two_ranks_that_names_no_routing_buffer_exposes_none() -> None:
+    lines = [json.loads(row) for row in RECORDED.splitlines()[:2]]
+    lines[0]["rank"]["tensorParallel"]["size"] = 2
+    record = read_probe_record("m", b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    assert rows(record)["memory_routing_buffers_bytes"] == [(0, "not_exposed")]
