@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from moeplan.errors import InputError, Issue, escape
@@ -133,7 +133,7 @@ def _gap_list(metrics: Mapping[str, Any], number: int) -> list[Any] | None:
 
 
 def _gap_column(lists: Sequence[list[Any] | None], numbers: Sequence[int]) -> array[int]:
-    flat = [value for values in lists if values for value in values]
+    flat = list(chain.from_iterable(filter(None, lists)))
     if _NUMBERS.issuperset(map(type, flat)):
         with suppress(InputError):
             column = many_to_ns(flat)
