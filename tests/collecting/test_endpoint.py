@@ -97,7 +97,8 @@ def test_an_open_loop_keeps_what_a_slow_server_made_wait(collect: Callable[..., 
     rows = made.table("requests")
     for number, row in enumerate(rows):
         assert row["start_ns"] - row["queue_ns"] == number * 100_000_000
-        assert row["queue_ns"] / 1e9 == pytest.approx(number * 0.150, abs=0.06)
+        assert row["queue_ns"] >= number * 148_000_000  # later on a busy machine, never earlier
+    assert all(later["start_ns"] >= earlier["end_ns"] for earlier, later in pairwise(rows))
     assert made.records[0]["payload"]["schedule"] == "constant"
 
 
