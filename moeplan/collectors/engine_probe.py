@@ -15,12 +15,16 @@ import json
 import os
 import platform
 import re
+import subprocess
 import sys
 from contextlib import suppress
 
 __all__ = ["main", "probe"]
 
 WITHHELD = "<withheld>"
+TOOL_DEADLINE_S = 10
+KFD_LINKS = {"2": "PCIe", "11": "XGMI"}
+"""Kinds of links in the topology of the amdgpu driver. Source: ROCR-Runtime, hsakmttypes.h, HSA_IOLINKTYPE."""
 ARGUMENTS = frozenset(
     (
         *("all2all-backend", "async-scheduling", "attention-backend", "block-size", "cpu-offload-gb"),
@@ -273,11 +277,40 @@ def storage(pid: int, directory: str | None, proc: str = "/proc") -> dict[str, s
     return {"model-filesystem": plain(best[1]), "model-mount": best[2]} if best[1] else {}
 
 
+def gpu_links(sys_root: str = "/sys") -> dict[str, str]:
+    """Return how many ordered pairs of accelerators are linked in which way; empty where nothing tells."""
+    base = sys_root + "/class/kfd/kfd/topology/nodes"
+    found: dict[str, int] = {}
+    for node in names_in(base):
+        for link in names_in(f"{base}/{node}/io_links"):
+            kind = re.search(r"^type (\d+)$", read(f"{base}/{node}/io_links/{link}/properties") or "", re.M)
+            if kind and kind[1] in KFD_LINKS:
+                found[KFD_LINKS[kind[1]]] = found.get(KFD_LINKS[kind[1]], 0) + 1
+    if not found:
+        with suppress(OSError, subprocess.SubprocessError):
+            words = ["nvidia-smi", "topo", "-m"]
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=TOOL_DEADLINE_S)
+            found = links_of_matrix(done.stdout.decode("utf-8", "replace")) if done.returncode == 0 else {}
+    return {"gpu-links": " ".join(f"{kind}:{found[kind]}" for kind in sorted(found))} if found else {}
+
+
+def links_of_matrix(text: str) -> dict[str, int]:
+    """Return the links that ``nvidia-smi topo -m`` shows between GPUs: NV18, PIX, SYS …, each with its pairs."""
+    rows = [re.sub(r"\x1b\[[0-9;]*m", "", line).split() for line in text.splitlines()]
+    rows = [row for row in rows if row and re.fullmatch(r"GPU\d+", row[0]) and "X" in row]
+    found: dict[str, int] = {}
+    for row in rows:
+        for word in row[1 : len(rows) + 1]:
+            if re.fullmatch(r"NV\d+|PIX|PXB|PHB|NODE|SYS", word):
+                found[word] = found.get(word, 0) + 1
+    return found
+
+
 def topology(sys_root: str = "/sys", proc: str = "/proc") -> dict[str, str]:
-    """Return processors and memory nodes."""
+    """Return processors, memory nodes and the accelerators' links."""
     nodes = [name for name in names_in(sys_root + "/devices/system/node") if re.fullmatch(r"node\d+", name)]
     model = re.search(r"^model name\s*:\s*(.*)$", read(proc + "/cpuinfo", 1 << 16) or "", re.M)
-    facts = {"numa-nodes": str(len(nodes)), "processors": str(os.cpu_count() or 0)}
+    facts = {"numa-nodes": str(len(nodes)), "processors": str(os.cpu_count() or 0), **gpu_links(sys_root)}
     if model:
         facts["processor-model"] = re.sub(r"[^A-Za-z0-9_.,:=+ -]", " ", model[1]).strip()[:120] or "unnamed"
     return facts

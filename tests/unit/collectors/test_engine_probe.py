@@ -180,3 +180,40 @@ def test_one_line_over_standard_input_as_in_a_pod() -> None:
     assert told["processes"] == 1
     absent = subprocess.run([*words[:3], "--pid=4194305"], input=PROGRAM.read_bytes(), capture_output=True, timeout=60)
     assert (absent.returncode, json.loads(absent.stdout)) == (3, {"parts": None, "processes": 0})
+
+
+MATRIX = """\
+\t\x1b[4mGPU0\tGPU1\tGPU2\tNIC0\tCPU Affinity\tNUMA Affinity\x1b[0m
+GPU0\t X \tNV18\tSYS\tPIX\t0-55\t0
+GPU1\tNV18\t X \tNV18\tNODE\t0-55\t0
+GPU2\tSYS\tNV18\t X \tSYS\t56-111\t1
+NIC0\tPIX\tNODE\tSYS\t X
+
+Legend:
+  X    = Self
+  SYS  = Connection traversing PCIe
+"""
+
+
+def test_links_of_gpus_are_counted_and_those_of_nics_are_not() -> None:
+    assert engine_probe.links_of_matrix(MATRIX) == {"NV18": 4, "SYS": 2}
+    assert engine_probe.links_of_matrix("GPU0\tX\tCPU Affinity\nno matrix") == {}
+
+
+def test_links_in_the_topology_of_the_amdgpu_driver(tmp_path: Path) -> None:
+    for node, kinds in (("0", ("2",)), ("1", ("2", "11", "11")), ("2", ("11", "x"))):
+        for number, kind in enumerate(kinds):
+            link = tmp_path / "class/kfd/kfd/topology/nodes" / node / "io_links" / str(number)
+            link.mkdir(parents=True)
+            (link / "properties").write_text(f"type {kind}\nversion_major 0\n")
+    assert engine_probe.gpu_links(str(tmp_path)) == {"gpu-links": "PCIe:2 XGMI:3"}
+
+
+def test_without_accelerators_there_are_no_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert engine_probe.gpu_links(str(tmp_path)) == {}
+    fake = tmp_path / "nvidia-smi"
+    fake.write_text("#!/bin/sh\ncat <<'END'\n" + MATRIX + "END\n")
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin{os.pathsep}/usr/bin")
+    assert engine_probe.gpu_links(str(tmp_path)) == {"gpu-links": "NV18:4 SYS:2"}
