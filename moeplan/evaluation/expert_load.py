@@ -107,9 +107,7 @@ def _by_interval(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> It
     counts = view(table.selections)
     if int(counts.max()) * len(counts) >= _NO_OVERFLOW:
         counts = counts.astype(object)
-    interval, expert, place = view(table.interval), view(table.expert), np.full(len(counts), -1, np.int64)
-    for row, layer in enumerate(layers):
-        place[(view(table.layer) == layer.number) & (expert >= 0) & (expert < layer.experts)] = row
+    interval, expert, place = view(table.interval), view(table.expert), _places(layers, table)
     width = max(layer.experts for layer in layers)
     order = np.argsort(interval, kind="stable")
     edges = np.flatnonzero(np.diff(interval[order])) + 1
@@ -118,6 +116,20 @@ def _by_interval(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> It
         grid: NDArray[Any] = np.zeros((len(layers), width), counts.dtype)
         np.add.at(grid, (place[held], expert[held]), counts[held])
         yield grid
+
+
+def _places(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> NDArray[Any]:
+    """Return the place of each row's layer, -1 where the row is of none of them."""
+    import numpy as np
+
+    number, expert = view(table.layer), view(table.expert)
+    known = sorted((layer.number, place) for place, layer in enumerate(layers))
+    numbers, order = (np.array(column, np.int64) for column in zip(*known, strict=True))
+    experts = np.array([layer.experts for layer in layers], np.int64)
+    found = np.minimum(np.searchsorted(numbers, number), len(numbers) - 1)
+    place = order[found]
+    held = (numbers[found] == number) & (expert >= 0) & (expert < experts[place])
+    return np.where(held, place, -1)
 
 
 def _stretches(layers: tuple[ExpertLayer, ...], grids: list[NDArray[Any]]) -> list[NDArray[Any]]:
