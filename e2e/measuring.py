@@ -9,6 +9,7 @@ from e2e.commands import moeplan
 from e2e.engine import Engine, running, scrape
 from e2e.failing import fail_worker
 from e2e.ground import NODE
+from e2e.memory import end_polling, polling
 from e2e.planning import INPUT_TOKENS, OUTPUT_TOKENS, STREAMS
 from e2e.processes import StepFailedError
 from e2e.work import Work
@@ -18,14 +19,17 @@ __all__ = ["endpoint", "engine_start", "import_log", "measure"]
 
 def measure(work: Work) -> list[Path]:
     """Start the engine, collect what judges it, stop it, and return where the evidence lies."""
-    rest()
     log = work.path("engine.log")
-    with running(work.script, work.variables("measured", {"HASH": "1"}), log, work.port) as engine:
-        started = engine_start(engine.url)
-        evidence = [_environment(work, engine), _smoke(work), _trials(work)]
-        evidence += [import_log(work, log, started), _loaded(work)]
-        evidence += fail_worker(work, engine)
-    return evidence
+    with polling(work) as memory:
+        rest()
+        with running(work.script, work.variables("measured", {"HASH": "1"}), log, work.port) as engine:
+            started = engine_start(engine.url)
+            rest()
+            evidence = [_environment(work, engine), _smoke(work), _trials(work)]
+            end_polling(work)
+            evidence += [import_log(work, log, started), _loaded(work)]
+            evidence += fail_worker(work, engine)
+    return [*evidence, memory]
 
 
 def endpoint(work: Work) -> list[str | Path]:
