@@ -79,7 +79,10 @@ WAIVED = (
     "load.deployment",
     "memory.phases",
     "memory.device_peak",
+    "memory.headroom",
+    "memory.host_peak",
     "memory.workload",
+    "memory.kv_capacity",
     "memory.parts",
     "routing.expert_load",
     "routing.conservation",
@@ -264,12 +267,18 @@ _COLLECTOR = Collector("vllm-bench", "0.32.0", "vllm-bench", "0.1.0")
 
 
 def closing_counters(requests: Sequence[Request], warmup: int = 0, cached: int | None = 0) -> EngineCounters:
-    """Return engine counters that tell the client's story plus ``warmup`` requests of the planned lengths."""
+    """Return engine counters that tell the client's story plus ``warmup`` requests of the planned lengths.
+
+    A request takes the engine as long as the client; one of the warm-up 200 ms, the first token after 100.
+    """
+    whole = [item for item in requests if item.outcome == "complete"]
     return EngineCounters(
         requests=sum(item.outcome == "complete" for item in requests) + warmup,
         prompt_tokens=sum(item.input_tokens for item in requests) + warmup * INPUT_TOKENS,
         cached_prompt_tokens=cached,
         generation_tokens=sum(item.output_tokens for item in requests) + warmup * OUTPUT_TOKENS,
+        ttft_ns=sum(item.ttft_ns for item in whole) + warmup * 100 * MS,
+        e2e_ns=sum(item.end - item.start_ns for item in whole) + warmup * 200 * MS,
     )
 
 

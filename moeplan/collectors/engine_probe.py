@@ -19,7 +19,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
-__all__ = ["main", "probe"]
+__all__ = ["find", "main", "parent", "probe"]
 
 WITHHELD = "<withheld>"
 TOOL_DEADLINE_S = 10

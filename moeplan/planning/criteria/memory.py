@@ -7,25 +7,45 @@ from moeplan.planning.criteria.rule import Criteria, criterion
 __all__ = ["memory_criteria"]
 
 MEMORY_PHASES = 3
-"""Idle, warm and peak."""
+"""Idle, warm and loaded."""
 _MEMORY = ("memory_series",)
 
 _PHASES = criterion(
     "memory_phases", "memory.phases", "memory_phases_captured", "sum", "ge", MEMORY_PHASES, "count", _MEMORY
 )
-_WORKLOAD_AND_PARTS = (
+_REPORTED = (
     criterion(
-        "memory_workload",
-        "memory.workload",
-        "workload_requests_in_capture",
-        "sum",
-        "ge",
-        1,
-        "count",
-        ("memory_series", "serving_trial"),
+        "memory_phases",
+        "memory.headroom",
+        "device_memory_headroom_bytes",
+        "all_records",
+        "reported",
+        None,
+        "bytes",
+        _MEMORY,
     ),
-    criterion("memory_parts", "memory.parts", "memory_parts_missing", "sum", "le", 0, "count", _MEMORY),
+    criterion(
+        "memory_phases",
+        "memory.host_peak",
+        "host_memory_peak_bytes",
+        "all_records",
+        "reported",
+        None,
+        "bytes",
+        _MEMORY,
+    ),
 )
+_WORKLOAD = criterion(
+    "memory_workload",
+    "memory.workload",
+    "workload_requests_in_capture",
+    "sum",
+    "ge",
+    1,
+    "count",
+    ("memory_series", "serving_trial"),
+)
+_PARTS = criterion("memory_parts", "memory.parts", "memory_parts_missing", "sum", "le", 0, "count", _MEMORY)
 
 
 def memory_criteria(device_bytes: int | None, workload_tokens: int) -> Criteria:
@@ -45,4 +65,14 @@ def memory_criteria(device_bytes: int | None, workload_tokens: int) -> Criteria:
         "bytes",
         _MEMORY,
     )
-    return (_PHASES, peak, *_WORKLOAD_AND_PARTS)
+    capacity = criterion(
+        "memory_workload",
+        "memory.kv_capacity",
+        "kv_cache_capacity_tokens",
+        "sum",
+        "ge",
+        workload_tokens,
+        "tokens",
+        _MEMORY,
+    )
+    return (_PHASES, peak, *_REPORTED, _WORKLOAD, capacity, _PARTS)

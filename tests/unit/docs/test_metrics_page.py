@@ -22,6 +22,7 @@ _OBSERVED = {
     "engine_log",
     "environment",
     "smoke",
+    "memory_series",
 }
 """Evidence that this release can import or make."""
 

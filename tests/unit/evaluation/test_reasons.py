@@ -20,6 +20,7 @@ from moeplan.model.checkpoint import CheckpointFile, CheckpointIndex, root_diges
 from moeplan.model.deployment import RuntimeIdentity
 from moeplan.model.evidence import RECORD_TYPES, EngineCounters, RunObservation, RunTrial
 from moeplan.model.policy import LeastBinding
+from moeplan.model.series import SERIES_STATES
 from moeplan.model.verified import VerifiedRecord
 from moeplan.units import MAX_SAFE_INTEGER
 from moeplan.wire.documents import identify
@@ -52,7 +53,9 @@ from tests.build import (
 from tests.unit.evaluation.economics_cases import ECONOMICS_REASONS, priced
 from tests.unit.evaluation.loaded_cases import LOADED_REASONS
 from tests.unit.evaluation.loading_cases import LOADING_REASONS, LOADING_WORDS
+from tests.unit.evaluation.memory_cases import MEMORY_REASONS
 from tests.unit.evaluation.routing_cases import ROUTING_REASONS
+from tests.unit.evaluation.service_cases import SERVICE_REASONS
 
 PLAN = build_plan()
 SLOW = 2000 * MS
@@ -266,10 +269,12 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
         "inconclusive",
     ),
     "observation_aborted": (price_aborted, "economics.cost", "inconclusive"),
+    **MEMORY_REASONS,
     **ROUTING_REASONS,
     **ECONOMICS_REASONS,
     **LOADING_REASONS,
     **LOADED_REASONS,
+    **SERVICE_REASONS,
 }
 
 
@@ -315,6 +320,7 @@ NO_REASONS = {
     *EVENTS,
     *STEP_PARTS,
     *LOADING_WORDS,
+    *SERIES_STATES,
     "step_ns",
     "checkpoint_manifest",
     "input_tokens",
