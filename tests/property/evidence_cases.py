@@ -41,7 +41,13 @@ from tests.build import (
     make_waivers,
     steady_requests,
 )
-from tests.property.observation_cases import SOUND_LAST, SOUND_LOADING, ObservationRecipe, observation_recipes
+from tests.property.observation_cases import (
+    SOUND_LAST,
+    SOUND_LOADING,
+    SOUND_WATCHED,
+    ObservationRecipe,
+    observation_recipes,
+)
 
 SECOND = VerifiedSigner("second", digest_of("second key"), ("runner",))
 SIGNERS: dict[str, tuple[VerifiedSigner, ...]] = {
@@ -292,6 +298,9 @@ LAST = attrs.evolve(
 )
 """As the sound case, with what the two last gates need instead of their waivers."""
 
+WATCHED = attrs.evolve(SOUND, observed=SOUND_WATCHED, waived=tuple(id for id in WAIVED if not id.startswith("memory.")))
+"""As the sound case, with what ``memory_envelope`` needs instead of its waivers."""
+
 EVERYTHING = tuple(rule.id for gate in build_plan().validation_gates for rule in gate.criteria)
 
 _trial_faults: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -312,7 +321,7 @@ _bindings = st.dictionaries(st.sampled_from(GATE_IDS), st.sampled_from(BINDINGS)
     lambda given: tuple(LeastBinding(gate, word) for gate, word in sorted(given.items()))
 )
 _waived = st.one_of(
-    st.sampled_from([(), EVERYTHING, LOADED.waived, LAST.waived, (*WAIVED, "sla.failed_requests")]),
+    st.sampled_from([(), EVERYTHING, LOADED.waived, WATCHED.waived, LAST.waived, (*WAIVED, "sla.failed_requests")]),
     st.sets(st.sampled_from(EVERYTHING)).map(lambda ids: tuple(sorted(ids))),
 )
 
@@ -371,7 +380,7 @@ def _with_fault(draw: st.DrawFn, recipe: Recipe) -> Recipe:
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
     """Return a recipe with none to four faults."""
-    recipe = draw(st.sampled_from([SOUND, LOADED, LAST]))
+    recipe = draw(st.sampled_from([SOUND, LOADED, WATCHED, LAST]))
     for _ in range(draw(st.integers(0, 4))):
         recipe = draw(_with_fault(recipe))
     return recipe
