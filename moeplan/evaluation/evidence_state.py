@@ -12,6 +12,7 @@ from moeplan.evaluation.binding import Contents, contents, differing_tensors, is
 from moeplan.evaluation.trials import counter_differences
 from moeplan.model.checkpoint import CheckpointManifest
 from moeplan.model.evidence import CheckpointDigest, ServingTrial
+from moeplan.model.observations import LoadedBytes
 from moeplan.model.plan import BINDINGS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.verified import EvidenceSet, VerifiedRecord, VerifiedRun
@@ -190,6 +191,16 @@ class State:
         if self._hashed(item):
             return "loaded" if item.record.engine_start in self._loaded_starts else "hashed"
         return self.manifest_binding()
+
+    @cached_property
+    def counted_starts(self) -> frozenset[str | None]:
+        """Engine starts in which experts were counted, as far as any record says so, whoever signed it."""
+        counted = {item.record.engine_start for item in self.of_type("expert_counts")}
+        for item in self.loadings:
+            payload = item.record.payload
+            if isinstance(payload, LoadedBytes) and payload.counting:
+                counted.add(item.record.engine_start)
+        return frozenset(counted - {None})
 
     @cached_property
     def loadings(self) -> tuple[VerifiedRecord, ...]:

@@ -120,8 +120,10 @@ def next_step(
     """Return one sentence that says what to do; ``present`` are the evidence types there is a record of."""
     if reason == "missing_evidence":
         kinds = dict.fromkeys(criterion.evidence_types)
-        missing = [_BY_TYPE[kind] for kind in kinds if kind in _BY_TYPE and kind not in present]
-        return "; ".join(missing) or "this release cannot judge the metric"
+        known = [kind for kind in kinds if kind in _BY_TYPE]
+        # Where a record of every type is there, what is missing is in none of them.
+        missing = [kind for kind in known if kind not in present] or known
+        return "; ".join(_BY_TYPE[kind] for kind in missing) or "this release cannot judge the metric"
     if reason == "plan_value_missing" and criterion.metric == "prefix_cache_share_basis_points":
         return "declare the cached share the workload has: plan again with --prefix-cache-share-bps"
     if reason == "plan_value_missing" and criterion.metric == "checkpoint_root":

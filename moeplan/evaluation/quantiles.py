@@ -17,7 +17,7 @@ from moeplan.evaluation.samples import Group, Sample
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["QuantileResult", "judge_quantile", "upper_tail"]
+__all__ = ["QuantileResult", "judge_quantile", "reported_quantile", "upper_tail"]
 
 _SAMPLE_EVERY = 64
 
@@ -72,6 +72,24 @@ def judge_quantile(groups: Sample | Sequence[Group], percent: int, limit: int) -
         else requests_for_bound(share, percent, values_a_request, max(for_batches, requests + 1))
     )
     return QuantileResult("inconclusive", observed, bound, count, reason, needed)
+
+
+def reported_quantile(groups: Sample | Sequence[Group], percent: int) -> QuantileResult:
+    """Return the nearest-rank quantile of one trial's values, with its bound where the sample has one, without a limit.
+
+    Inconclusive where there are no values, or the quantile lies among lost ones.
+    """
+    sample = Sample.of(groups)
+    values = sample.values
+    count = len(values) + int(sample.lost.sum())
+    if count == 0:
+        return QuantileResult("inconclusive", None, None, 0, "no_values", None)
+    point, rank = nearest_rank(count, percent), upper_bound_rank(count, percent)
+    tail = upper_tail(values, point)
+    if not len(tail):
+        return QuantileResult("inconclusive", None, None, count, "no_values", None)
+    bound = int(tail[rank - point]) if rank is not None and rank <= len(values) else None
+    return QuantileResult("pass", int(tail[0]), bound, count, None, None)
 
 
 def upper_tail(values: NDArray[Any], rank: int) -> NDArray[Any]:

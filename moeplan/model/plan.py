@@ -46,6 +46,7 @@ __all__ = [
     "Scenario",
     "Target",
     "Workload",
+    "quality_criterion",
 ]
 
 GATE_IDS = (
@@ -68,6 +69,7 @@ GENERATOR_PATTERN = r"^[a-z0-9.-]{1,32}/[0-9A-Za-z.+-]{1,31}$"
 RUNTIME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 """The name of an engine or of a plugin."""
 _COUNT_MAX = 10**9
+_ID_MAX = 128
 
 
 @attrs.frozen
@@ -88,6 +90,11 @@ class QualityReference:
     correct: int = integer()
     documents: int = integer(ge=1)
     margin_basis_points: int = integer(le=10_000)
+
+
+def quality_criterion(reference: QualityReference) -> str:
+    """Return the id of the criterion that holds a task against its reference."""
+    return f"sla.quality.{reference.task}.{reference.metric}"
 
 
 @attrs.frozen
@@ -113,6 +120,12 @@ class Objectives:
         keys = [(item.task, item.metric) for item in self.quality]
         if keys != sorted(set(keys)):
             yield Issue("$.objectives.quality", "not_sorted", "not in order, each once", "sorted by task, metric")
+        ids = [quality_criterion(item) for item in self.quality]
+        if any(len(id) > _ID_MAX for id in ids) or len(set(ids)) < len(ids):
+            expected = (
+                f"task and metric of at most {_ID_MAX - len('sla.quality..')} characters together, each pair told apart"
+            )
+            yield Issue("$.objectives.quality", "criterion_id", "task and metric give no criterion id", expected)
         for index, item in enumerate(self.quality):
             if item.correct > item.documents:
                 at = f"$.objectives.quality[{index}].correct"

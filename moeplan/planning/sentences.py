@@ -53,6 +53,30 @@ def _expert_load(rules: Rules, _facts: Facts) -> str:
     return text + "."
 
 
+def _inter_token(rules: Rules, _facts: Facts) -> str:
+    tpot, gap = rules["sla.tpot_p95"], rules["sla.chunk_gap_p95"]
+    if tpot.limit is None:
+        return f"P95 of the time between tokens stays within {_milliseconds(gap)} ms."
+    return f"P95 of a request's time per output token stays within {_milliseconds(tpot)} ms."
+
+
+def _sustained_load(rules: Rules, _facts: Facts) -> str:
+    text = f"Concurrency {rules['sla.concurrency'].limit} is held"
+    goodput = rules["sla.goodput"].limit
+    if type(goodput) is int:
+        text += f", {format_basis_points(goodput)} of the requests meet both targets"
+    return text + "; no request is lost and no output is invalid."
+
+
+def _quality(rules: Rules, _facts: Facts) -> str:
+    tasks = [
+        f"{id.removeprefix('sla.quality.')} ({format_basis_points(rule.limit)})"
+        for id, rule in rules.items()
+        if id.startswith("sla.quality.") and type(rule.limit) is int
+    ]
+    return "Quality is not below its reference by more than the margin: " + ", ".join(tasks) + "."
+
+
 def _cost(rules: Rules, _facts: Facts) -> str:
     text = "The cost of infrastructure for one million successful output tokens is reported"
     cost = rules["economics.cost"].limit
@@ -85,12 +109,9 @@ _CLAUSES: dict[str, Callable[[Rules, Facts], str]] = {
         "The evidence tells apart allocator, KV cache, activations, routing buffers and fragmentation."
     ),
     "ttft": lambda rules, _: f"P95 of the time to first token stays within {_milliseconds(rules['sla.ttft_p95'])} ms.",
-    "inter_token": lambda rules, _: (
-        f"P95 of the time between tokens stays within {_milliseconds(rules['sla.chunk_gap_p95'])} ms."
-    ),
-    "sustained_load": lambda rules, _: (
-        f"Concurrency {rules['sla.concurrency'].limit} is held; no request is lost and no output is invalid."
-    ),
+    "inter_token": _inter_token,
+    "sustained_load": _sustained_load,
+    "quality": _quality,
     "expert_load": _expert_load,
     "communication": lambda _r, _f: (
         "The share of routing and all-to-all traffic is quantified as far as the runtime shows it."

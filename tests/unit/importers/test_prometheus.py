@@ -130,9 +130,58 @@ def test_recorded_scrapes_close_with_the_client_s_sums() -> None:
     names = ("metrics-before.prom", "metrics-after-1.prom", "metrics-after-2.prom", "metrics-after-3.prom")
     pages = [read_snapshot((TRIALS / name).read_bytes(), "tiny-moe") for name in names]
     first = counters_between(pages[0], pages[1])
-    assert first == EngineCounters(240 + 16, 33_896 + 16 * 141, 6656, 15_360 + 1024)
+    sums = {"ttft_ns": 5_660_347_939, "e2e_ns": 67_797_970_057, "preemptions": 0}
+    assert first == EngineCounters(240 + 16, 33_896 + 16 * 141, 6656, 15_360 + 1024, **sums)
+    second = counters_between(pages[1], pages[2])
+    assert (second.ttft_ns, second.e2e_ns) == (5_829_890_013, 128_991_368_294)
     assert counters_between(pages[1], pages[2]).prompt_tokens == 33_897 + 16 * 141
     assert counters_between(pages[2], pages[3]).generation_tokens == 16_384
+
+
+def summed(ttft: str, count: int, e2e: str | None = None) -> str:
+    """Return histograms of two engines: half the requests each, the first with all the seconds."""
+    lines = []
+    for engine, seconds, of in ((0, ttft, count - count // 2), (1, "0.0", count // 2)):
+        labels = f'{{engine="{engine}",model_name="m"}}'
+        lines += [f"vllm:time_to_first_token_seconds_sum{labels} {seconds}"]
+        lines += [f"vllm:time_to_first_token_seconds_count{labels} {of}"]
+        lines += [f'vllm:time_to_first_token_seconds_bucket{labels[:-1]},le="+Inf"}} 999']
+    if e2e is not None:
+        lines += [f'vllm:e2e_request_latency_seconds_sum{{model_name="m"}} {e2e}']
+        lines += [f'vllm:e2e_request_latency_seconds_count{{model_name="m"}} {count}']
+    return "\n".join(lines) + "\n"
+
+
+def grown(before: str, after: str) -> EngineCounters:
+    return counters_between(read_snapshot(page(5, extra=before)), read_snapshot(page(9, extra=after)))
+
+
+def test_sums_of_time_are_nanoseconds_of_the_requests_that_finished_well() -> None:
+    told = grown(summed("1.5", 5, "10.25"), summed("2.0000000004", 9, "1.2e1"))
+    assert (told.ttft_ns, told.e2e_ns) == (500_000_000, 1_750_000_000)
+    assert (told.preemptions, told.draft_tokens, told.accepted_draft_tokens) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    "after", [summed("2.0", 10), summed("2.0", 8), summed("1.0", 9), summed("NaN", 9), summed("+Inf", 9), ""]
+)
+def test_sums_over_other_requests_or_of_no_number_tell_nothing(after: str) -> None:
+    """A histogram counts aborted requests too: then its sum is not that of the requests that finished."""
+    assert grown(summed("1.5", 5), after).ttft_ns is None
+
+
+def test_preemptions_and_speculation_are_read_where_they_are_exposed() -> None:
+    names = ("num_preemptions", "spec_decode_num_draft_tokens", "spec_decode_num_accepted_tokens")
+    before = "".join(
+        f'vllm:{name}_total{{model_name="m"}} {value}\n' for name, value in zip(names, (1, 10, 5), strict=True)
+    )
+    after = "".join(
+        f'vllm:{name}_total{{model_name="m"}} {value}\n' for name, value in zip(names, (3, 40, 25), strict=True)
+    )
+    told = grown(before, after)
+    assert (told.preemptions, told.draft_tokens, told.accepted_draft_tokens) == (2, 30, 20)
+    with pytest.raises(InputError):
+        grown(after, before)
 
 
 def test_counters_of_two_models_are_not_subtracted() -> None:

@@ -226,7 +226,11 @@ def test_targets_become_limits_in_nanoseconds() -> None:
     assert rules["sla.chunk_gap_p95"].limit == 30_000_000
     assert [rules[f"sla.{name}"].limit for name in ("concurrency", "input_tokens", "output_tokens_most")] == [4, 64, 5]
     assert rules["sla.prefix_cache_share"].limit == 250
-    assert made().validation_gates[4].criteria[7].limit is None
+    open_rules = {rule.id: rule for rule in made().validation_gates[4].criteria}
+    assert open_rules["sla.prefix_cache_share"].limit is None
+    fit = {"steady_state": 2500, "length": 10, "client": 1000, "warmup": 500}
+    assert {name: rules[f"sla.{name}"].limit for name in fit} == fit
+    assert (rules["sla.goodput"].comparator, rules["sla.goodput"].limit) == ("reported", None)
     # 59 requests, 4 at once: 15 rounds of 800 + 4 × 30 ms
     samples = rules["sla.ttft_p95"].samples
     assert samples is not None
