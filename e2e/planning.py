@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from e2e.checkpoint import NAME, ROOT_DIGEST, make_checkpoint
 from e2e.commands import moeplan
 from e2e.ground import HARDWARE, NODE, list_packages, resolved_arguments, write_registry, write_site
@@ -36,10 +38,12 @@ def prepare(work: Work) -> None:
     work.path("arguments.txt").write_text("\n".join(words) + "\n", "utf-8")
 
 
-def digest_before_start(work: Work) -> None:
-    """Hash the checkpoint through the mount that serves, before the engine starts, and leave the record of it."""
+def digest_before_start(work: Work) -> Path:
+    """Hash the checkpoint and each tensor through the mount that serves, and return where the record lies."""
+    out = work.path("evidence-digest")
     moeplan(
         "checkpoint", "digest", work.model, *_REVISION,
         "--plan", work.path("plan.json"), "--node", NODE, *work.runtime(),
-        "--record", work.path("digest.json"),
+        "--tensors", "--record", out,
     )  # fmt: skip
+    return out

@@ -34,8 +34,7 @@ def walk(directory: Path, *, strict: bool) -> None:
     """
     work = Work(directory, engine_environment(), free_port())
     prepare(work)
-    digest_before_start(work)
-    evidence = [work.path("digest.json"), *measure(work), *count_experts(work), declare_price(work)]
+    evidence = [digest_before_start(work), *measure(work), *count_experts(work), declare_price(work)]
     decide(work, evidence, strict=strict)
 
 
