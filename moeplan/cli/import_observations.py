@@ -8,15 +8,18 @@ from collections.abc import Callable
 import attrs
 
 from moeplan.cli import (
+    import_dcgm,
     import_kubectl_events,
     import_kubectl_pods,
     import_lm_eval,
+    import_nvidia_smi,
     import_price,
     import_probe,
     import_reported,
     import_restart_timeline,
     import_torch_trace,
     import_vllm_log,
+    import_vllm_metrics,
 )
 from moeplan.cli.actions import Actions, add_action
 
@@ -69,6 +72,27 @@ OBSERVATION_IMPORTS = (
         import_lm_eval.EXAMPLE,
         import_lm_eval.add_arguments,
         import_lm_eval.run,
+    ),
+    ObservationImport(
+        "nvidia-smi",
+        "the CSV of nvidia-smi",
+        import_nvidia_smi.EXAMPLE,
+        import_nvidia_smi.add_arguments,
+        import_nvidia_smi.run,
+    ),
+    ObservationImport(
+        "dcgm",
+        "pages of NVIDIA's DCGM exporter",
+        import_dcgm.EXAMPLE,
+        import_dcgm.add_arguments,
+        import_dcgm.run,
+    ),
+    ObservationImport(
+        "vllm-metrics",
+        "pages of an engine's /metrics",
+        import_vllm_metrics.EXAMPLE,
+        import_vllm_metrics.add_arguments,
+        import_vllm_metrics.run,
     ),
     ObservationImport(
         "probe",

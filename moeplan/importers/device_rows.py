@@ -51,15 +51,16 @@ class DeviceRows:
 
     def read(self, time_ns: int, readings: list[DeviceReading]) -> None:
         """Add one reading of each device; a device that was there before and is not now is recorded as failed."""
-        here = set()
-        for reading in readings:
-            subject = pseudonym(self._key, "gpu", _full_name(reading.name, self._node))
-            if "used_bytes" in reading.asked:
-                here.add(subject)
-                self._totals[subject] = reading.total_bytes or self._totals.get(subject)
-            for field, metric, unit in _VALUES:
-                self._add(time_ns, subject, field, metric, unit, reading)
-        self._absent(time_ns, here)
+        self._absent(time_ns, {self.one(time_ns, reading) for reading in readings})
+
+    def one(self, time_ns: int, reading: DeviceReading) -> str:
+        """Add one device's reading and return its pseudonym; of the others nothing is said."""
+        subject = pseudonym(self._key, "gpu", _full_name(reading.name, self._node))
+        if "used_bytes" in reading.asked:
+            self._totals[subject] = reading.total_bytes or self._totals.get(subject)
+        for field, metric, unit in _VALUES:
+            self._add(time_ns, subject, field, metric, unit, reading)
+        return subject
 
     def failed(self, time_ns: int) -> None:
         """Add that the tool gave no answer."""
