@@ -42,12 +42,15 @@ from tests.build import (
     steady_requests,
 )
 from tests.property.observation_cases import (
+    SOUND_BOUND,
     SOUND_LAST,
     SOUND_LOADING,
     SOUND_WATCHED,
     ObservationRecipe,
     observation_recipes,
 )
+from tests.property.service_cases import PAYLOADS, SOUND_QUALITY
+from tests.unit.evaluation.service_cases import quality_plan, rising
 
 SECOND = VerifiedSigner("second", digest_of("second key"), ("runner",))
 SIGNERS: dict[str, tuple[VerifiedSigner, ...]] = {
@@ -75,6 +78,8 @@ ROWS: dict[str, list[Request]] = {
     "long": steady_requests(120),
     "two_slow": _slow(60, {7, 41}),
     "slow": _slow(60, set(range(0, 60, 5))),
+    "rising": rising(),
+    "short": steady_requests(36),
     "drift": _slow(400, set(range(388, 400))),
     "gaps_slow": _each(gaps=(10 * MS, 60 * MS, 10 * MS, 10 * MS)),
     "failed": [*steady_requests()[:-1], attrs.evolve(steady_requests()[-1], outcome="error")],
@@ -100,6 +105,9 @@ COUNTERS: dict[str, EngineCounters | str | None] = {
     "open": EngineCounters(1, 2, 1, 3),
     "contradicting": EngineCounters(60, 1, 2**53 - 1, 300),
     "empty": EngineCounters(0, 0, 0, 0),
+    "without_times": EngineCounters(60, 1920, 0, 300),
+    "quick": EngineCounters(60, 1920, 0, 300, ttft_ns=MS, e2e_ns=MS),
+    "long_warm_up": EngineCounters(63, 2016, 0, 315, ttft_ns=36_000 * MS, e2e_ns=72_000 * MS),
 }
 HASHED = ("2026-03-01T08:00:00Z", "2026-03-01T08:59:59Z", "2026-03-01T09:30:00Z", "2026-03-03T00:00:00Z")
 RUN_FAULTS = (
@@ -123,6 +131,8 @@ def _plans() -> dict[str, Callable[[], Plan]]:
         "open_runtime": lambda: build_plan(deployment=make_spec(None)),
         "no_checkpoint": lambda: build_plan(checkpoint=None),
         "no_cache_share": lambda: build_plan(prefix_cache_share_basis_points=None),
+        "quality": quality_plan,
+        "goodput": lambda: build_plan(objectives=Objectives(goodput_basis_points_at_least=9900)),
         "draft": lambda: build_plan(deployment=make_spec(draft=digest_of("draft"))),
         "too_large": lambda: build_plan(checkpoint=checkpoint_ref(larger)),
         "highly_available": lambda: build_plan(availability="ha"),
@@ -158,6 +168,7 @@ class TrialRecipe:
     engine_start: str | None = "2026-03-01T09:00:00Z"
     counters: str = "closing"
     warmup: int | None = 0
+    payload: str = "plain"
 
 
 @attrs.frozen
@@ -222,6 +233,7 @@ class Recipe:
                 engine_start=recipe.engine_start,
                 engine_counters=COUNTERS[recipe.counters],
                 warmup=recipe.warmup,
+                **PAYLOADS[recipe.payload],
             )
             made.append((item, recipe.run))
         return made
@@ -301,6 +313,15 @@ LAST = attrs.evolve(
 WATCHED = attrs.evolve(SOUND, observed=SOUND_WATCHED, waived=tuple(id for id in WAIVED if not id.startswith("memory.")))
 """As the sound case, with what ``memory_envelope`` needs instead of its waivers."""
 
+BOUND = attrs.evolve(SOUND, observed=SOUND_BOUND, least_binding=(LeastBinding("workload_sla", "loaded"),))
+"""As the sound case, bound as strongly as can be and as the policy demands."""
+QUALITY = attrs.evolve(
+    SOUND,
+    plan="quality",
+    observed=tuple(ObservationRecipe(name) for name in SOUND_QUALITY),
+)
+"""As the sound case, for a plan with a quality task."""
+
 EVERYTHING = tuple(rule.id for gate in build_plan().validation_gates for rule in gate.criteria)
 
 _trial_faults: st.SearchStrategy[dict[str, Any]] = st.one_of(
@@ -308,6 +329,7 @@ _trial_faults: st.SearchStrategy[dict[str, Any]] = st.one_of(
     st.sampled_from(sorted(SIGNERS)).map(lambda value: {"signers": value}),
     st.sampled_from(sorted(DEPLOYMENTS)).map(lambda value: {"deployment": value}),
     st.sampled_from(sorted(COUNTERS)).map(lambda value: {"counters": value}),
+    st.sampled_from(sorted(PAYLOADS)).map(lambda value: {"payload": value}),
     st.sampled_from([{"engine_start": None}, {"warmup": None}, {"warmup": 3}, {"run": "run-2"}]),
 )
 _hashings = st.builds(
@@ -380,7 +402,7 @@ def _with_fault(draw: st.DrawFn, recipe: Recipe) -> Recipe:
 @st.composite
 def recipes(draw: st.DrawFn) -> Recipe:
     """Return a recipe with none to four faults."""
-    recipe = draw(st.sampled_from([SOUND, LOADED, WATCHED, LAST]))
+    recipe = draw(st.sampled_from([SOUND, SOUND, LOADED, WATCHED, LAST, BOUND, QUALITY]))
     for _ in range(draw(st.integers(0, 4))):
         recipe = draw(_with_fault(recipe))
     return recipe

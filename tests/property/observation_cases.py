@@ -14,9 +14,18 @@ from moeplan.model.plan import Plan
 from moeplan.model.verified import VerifiedRecord, VerifiedSigner
 from tests.property.last_gates_cases import LAST_GATES, SOUND_LAST_GATES
 from tests.property.memory_cases import MEMORY, SOUND_MEMORY
+from tests.property.service_cases import BOUND, SERVICE
 from tests.unit.evaluation.loading_cases import LOG_ROWS, S, make_environment, make_log, make_smoke
 
-__all__ = ["OBSERVATIONS", "SOUND_LAST", "SOUND_LOADING", "SOUND_WATCHED", "ObservationRecipe", "observation_recipes"]
+__all__ = [
+    "OBSERVATIONS",
+    "SOUND_BOUND",
+    "SOUND_LAST",
+    "SOUND_LOADING",
+    "SOUND_WATCHED",
+    "ObservationRecipe",
+    "observation_recipes",
+]
 
 Maker = Callable[..., VerifiedRecord]
 _DIED = (*LOG_ROWS, ((11 * 3600 + 20) * S, "api-server", "fatal_engine_died", 3))
@@ -44,6 +53,7 @@ OBSERVATIONS: dict[str, Maker] = {
     "smoke_late": lambda plan, **record: make_smoke(plan, outcome="late", **record),
     **LAST_GATES,
     **MEMORY,
+    **SERVICE,
 }
 """Each makes a record for a plan; keywords are those of ``make_observation``."""
 
@@ -70,6 +80,8 @@ SOUND_LAST = tuple(ObservationRecipe(name) for name in SOUND_LAST_GATES)
 """What ``routing_health`` and ``economics_resilience`` need."""
 SOUND_WATCHED = tuple(ObservationRecipe(name) for name in SOUND_MEMORY)
 """What ``memory_envelope`` needs."""
+SOUND_BOUND = tuple(ObservationRecipe(name) for name in BOUND)
+"""What binds trials ``loaded``."""
 
 
 def observation_recipes() -> st.SearchStrategy[tuple[ObservationRecipe, ...]]:
@@ -81,5 +93,6 @@ def observation_recipes() -> st.SearchStrategy[tuple[ObservationRecipe, ...]]:
         deployment=st.sampled_from(["planned"] * 6 + ["nodes", "arguments"]),
     )
     more = st.lists(one, max_size=4).map(tuple)
-    sound = st.sampled_from([SOUND_LOADING, SOUND_LAST, SOUND_WATCHED, (*SOUND_LOADING, *SOUND_WATCHED, *SOUND_LAST)])
+    whole = (*SOUND_LOADING, *SOUND_WATCHED, *SOUND_LAST)
+    sound = st.sampled_from([SOUND_LOADING, SOUND_LAST, SOUND_WATCHED, SOUND_BOUND, whole])
     return st.one_of(more, st.tuples(sound, more).map(lambda parts: (*parts[0], *parts[1])))

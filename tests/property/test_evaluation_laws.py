@@ -62,7 +62,7 @@ def lessened(draw: st.DrawFn, case: Case) -> Case:
         records = [item for item in records if draw(st.booleans())]
         runs = [run for run in runs if draw(st.booleans())]
     if draw(st.booleans()):
-        types = ("serving_trial", "checkpoint_digest", "expert_counts", "failure_timeline", "price")
+        types = ("serving_trial", "checkpoint_digest", "expert_counts", "failure_timeline", "price", "loaded_bytes")
         less = draw(st.sampled_from([*types, "runs", "one"]))
         records = [
             attrs.evolve(item, signers=item.signers[1:]) if less in (item.record.type, "one") else item

@@ -6,11 +6,12 @@ from moeplan.catalogue.gates import GATES
 from moeplan.catalogue.metrics import METRICS
 from moeplan.catalogue.registries import load_registry
 from moeplan.model.deployment import DeploymentSpec, Parallelism, RoleSpec
-from moeplan.model.plan import GATE_IDS, Objectives, Scenario
+from moeplan.model.plan import GATE_IDS, Objectives, QualityReference, Scenario
 from moeplan.planning.builder import plan
 
 DECIDED = DeploymentSpec(None, Parallelism(8, 1, 2, 16), "fp8", "sha256:" + "d" * 64, (RoleSpec("serve", None),))
-ASKED = Objectives(energy_millijoules_per_token_at_most=1)
+TASK = QualityReference("gsm8k", "exact_match", 1, 2, 100)
+ASKED = Objectives(energy_millijoules_per_token_at_most=1, quality=(TASK,))
 SCENARIOS = (
     Scenario("kimi-k3", "h200", 16),
     Scenario("kimi-k3", "h200", 16, availability="ha", deployment=DECIDED, objectives=ASKED),

@@ -35,6 +35,7 @@ __all__ = [
     "make_quality",
     "quality_case",
     "quality_plan",
+    "rising",
     "trial_case",
     "warm_case",
 ]
