@@ -166,10 +166,11 @@ def measure(
     imported, bundle = work / "imported", work / "bundle"
     policy: list[str | Path] = ["--policy", work / "policy.json"]
     extra = ["--utc-offset", "+00:00"] if tool == "vllm-bench" else ["--endpoint", "openai", "--model", "tiny-moe"]
+    extra += ["--warmup-requests", "0", "--enclose", "tool-output"]
     heads = [f"--{name}={work / name}.json" for name in ("plan", "checkpoint")]
     registry: list[str | Path] = ["--registry", DEMO / "registry.json"]
     return {
-        "import": run("import", tool, *files, *stated, *extra, "--warmup-requests", "0", "-o", imported),
+        "import": run("import", tool, *files, *stated, *extra, "-o", imported),
         "bundle": run("bundle", "create", bundle, *heads, *registry, "--evidence", imported),
         "attest": run("attest", bundle, "--key", KEY),
         "verify": run("verify", bundle, *policy),

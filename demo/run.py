@@ -117,6 +117,8 @@ def make_bundle(work: Path) -> Path:
         "0.32.0",
         "--metrics",
         *metrics,
+        "--enclose",
+        "tool-output,metrics",
         "-o",
         work / "imported",
         expect=0,

@@ -89,7 +89,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--first-byte-deadline", default="120", metavar="S", help="to the first byte (default 120)")
     limits.add_argument("--deadline", default="600", metavar="S", help="to the end (default 600)")
     add_observation(parser)
-    parser.add_argument("--commit-only", action="store_true", help="name raw records by digest, do not enclose them")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -136,7 +135,6 @@ def _settings(args: argparse.Namespace) -> EndpointRun:
             seconds("--first-byte-deadline", args.first_byte_deadline),
             seconds("--deadline", args.deadline),
         ),
-        commit_only=args.commit_only,
     )
 
 

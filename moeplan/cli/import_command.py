@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from moeplan.cli.actions import add_action, add_actions
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
+from moeplan.cli.enclose_option import add_enclose, enclosed
 
 if TYPE_CHECKING:
     from moeplan.importers.run import GivenFile, ImportedRun, RunInputs
@@ -61,9 +62,7 @@ def _add_files(action: argparse.ArgumentParser, importer: Importer) -> None:
         help_text = f"the tool's own {importer.summary}: its figures are kept as claims and recomputed"
         action.add_argument("--summary", nargs="+", default=[], metavar="FILE", help=help_text)
     action.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make; missing or empty")
-    action.add_argument(
-        "--commit-only", action="store_true", help="name the tool's files by digest, do not enclose them"
-    )
+    add_enclose(action, "tool-output", *(["tool-summary"] if importer.summary is not None else []), "metrics")
     action.add_argument("--json", action="store_true", help='print {"records": […], "findings": […]}')
 
 
@@ -182,7 +181,7 @@ def _inputs(args: argparse.Namespace) -> RunInputs:
     )
     plan = identify(read_document(args.plan, Plan))
     summaries = tuple(_given(path, MAX_TOOL_BYTES) for path in getattr(args, "summary", ()))
-    return RunInputs(plan, _deployment(args), trial, args.commit_only, summaries)
+    return RunInputs(plan, _deployment(args), trial, enclosed(args), summaries)
 
 
 def _require_range(option: str, value: int | None, least: int) -> None:

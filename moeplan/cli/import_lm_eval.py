@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from moeplan.cli.enclose_option import add_enclose, enclosed
 from moeplan.cli.observation_options import add_observation, observation_context, read_given, write_observations
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -20,9 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files", nargs="+", metavar="FILE", help="the results file and the samples file of each task, in any order"
     )
     add_observation(parser)
-    parser.add_argument(
-        "--enclose", action="store_true", help="enclose the files; they hold documents, prompts and answers"
-    )
+    add_enclose(parser, "tool-output", "tool-summary")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,5 +30,5 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.importers.tool_json import MAX_TOOL_BYTES
 
     files = [LmEvalFile(*read_given(path, MAX_TOOL_BYTES)) for path in args.files]
-    made, findings = import_lm_eval(files, observation_context(args), enclose=args.enclose)
+    made, findings = import_lm_eval(files, observation_context(args), enclose=enclosed(args))
     return write_observations(args, [made], findings)

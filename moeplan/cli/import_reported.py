@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from moeplan.cli.enclose_option import add_enclose, enclosed
 from moeplan.cli.observation_options import add_observation, observation_context, read_given, write_observations
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -21,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--started", required=True, metavar="INSTANT", help="instant before the first request, UTC")
     parser.add_argument("--ended", required=True, metavar="INSTANT", help="instant after the last request, UTC")
     parser.add_argument("--tool-version", metavar="TEXT", help="the tool's version, such as 0.32.0")
-    parser.add_argument("--commit-only", action="store_true", help="name the file by its digest, do not enclose it")
+    add_enclose(parser, "tool-output")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -34,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     started, ended = require_instant("--started", args.started), require_instant("--ended", args.ended)
     name, data = read_given(args.file, MAX_TOOL_BYTES)
-    given = ReportedFile(name, data, Interval(str(started), str(ended)), args.tool_version, not args.commit_only)
+    given = ReportedFile(name, data, Interval(str(started), str(ended)), args.tool_version, bool(enclosed(args)))
     context = observation_context(args)
     try:
         made, findings = record_reported(given, context)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from moeplan.cli.actions import Actions, add_action
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
+from moeplan.cli.enclose_option import add_enclose, enclosed
 from moeplan.cli.plugin_options import add_plugin
 
 if TYPE_CHECKING:
@@ -68,9 +69,7 @@ def add_format_arguments(action: argparse.ArgumentParser) -> None:
     action.add_argument("--tool-version", metavar="TEXT", help="the tool's version or revision")
     action.add_argument("--site", metavar="FILE", help="what is known of the site, whole or in part")
     action.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make; missing or empty")
-    action.add_argument(
-        "--commit-only", action="store_true", help="name the tool's files by digest, do not enclose them"
-    )
+    add_enclose(action, "tool-output")
     add_plugin(action)
     action.add_argument("--json", action="store_true", help='print {"records": […], "findings": […]}')
     action.set_defaults(by_plugin=True)
@@ -128,7 +127,7 @@ def _inputs(args: argparse.Namespace, read: ReadFiles) -> PreflightInputs:
         deployment=read_deployment(args, root, runtime),
         started=_instant(args.started),
         utc_offset_seconds=parse_utc_offset(args.utc_offset),
-        commit_only=args.commit_only,
+        enclose=enclosed(args),
         tool_version=args.tool_version,
     )
 

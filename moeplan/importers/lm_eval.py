@@ -58,7 +58,7 @@ class _Samples:
 
 
 def import_lm_eval(
-    files: Sequence[LmEvalFile], context: ObservationContext, *, enclose: bool = False
+    files: Sequence[LmEvalFile], context: ObservationContext, *, enclose: frozenset[str] = frozenset()
 ) -> tuple[MadeObservation, tuple[Finding, ...]]:
     """Return the record of one run of the harness, and what does not fit its own figures.
 
@@ -69,7 +69,8 @@ def import_lm_eval(
     Args:
         files: one results file and the samples file of each task, in any order.
         context: plan and deployment.
-        enclose: whether to enclose the harness's own files.
+        enclose: roles of the harness's own files that are enclosed:
+            ``tool_summary`` its results, ``tool_output`` its samples.
 
     Raises:
         InputError: no results or several, results without samples, samples of another run, or a file of another tool.
@@ -98,8 +99,20 @@ def import_lm_eval(
         collector=Collector("lm-eval", str(version)[:64], "lm-eval", LM_EVAL_IMPORTER_VERSION),
         interval=interval,
         side_files=[
-            SideFile("tool_summary", results_file.name, results_file.data, "json", "application/json", enclose),
-            *(SideFile("tool_output", file.name, file.data, "jsonl", "application/jsonl", enclose) for file in others),
+            SideFile(
+                "tool_summary", "results.json", results_file.data, "json", "application/json", "tool_summary" in enclose
+            ),
+            *(
+                SideFile(
+                    "tool_output",
+                    f"samples-{number}.jsonl",
+                    file.data,
+                    "jsonl",
+                    "application/jsonl",
+                    "tool_output" in enclose,
+                )
+                for number, file in enumerate(others, 1)
+            ),
         ],
     )
     counts = {each.task: each.measures for each in samples}

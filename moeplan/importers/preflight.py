@@ -11,8 +11,8 @@ import attrs
 
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, escape
+from moeplan.importers.enclosing import neutral_name
 from moeplan.importers.given import GivenFile
-from moeplan.importers.run import plain_name
 from moeplan.model.deployment import Deployment
 from moeplan.model.evidence import Attachment, Claim, Collector, EvidenceRecord, Interval, Preflight, PreflightHost
 from moeplan.model.preflight import Imported, ImportedHost, ImportedRow
@@ -39,7 +39,7 @@ class PreflightInputs:
         deployment: what is to be deployed on these hosts; declared.
         started: instant before the first probe of any host began.
         utc_offset_seconds: seconds east of UTC of the hosts' clocks.
-        commit_only: name the tool's files by digest, without enclosing them.
+        enclose: roles of the given files that are enclosed; the others are named by digest alone.
         tool_version: the tool's version, where it is known.
     """
 
@@ -50,7 +50,7 @@ class PreflightInputs:
     deployment: Deployment
     started: str
     utc_offset_seconds: int
-    commit_only: bool = False
+    enclose: frozenset[str] = frozenset()
     tool_version: str | None = None
 
 
@@ -104,10 +104,11 @@ def import_preflight(files: Sequence[GivenFile], imported: Imported, inputs: Pre
     made = {path: table}
     attachments = [_attachment("preflight", path, "preflight.parquet", _PARQUET, table)]
     for number, file in enumerate(files, 1):
-        enclosed = None if inputs.commit_only else f"attachments/{name}/tool-output-{number}.json"
+        named = neutral_name("tool_output", "json", number)
+        enclosed = f"attachments/{name}/{named}" if "tool_output" in inputs.enclose else None
         if enclosed is not None:
             made[enclosed] = file.data
-        attachments.append(_attachment("tool_output", enclosed, plain_name(file.name), _JSON, file.data))
+        attachments.append(_attachment("tool_output", enclosed, named, _JSON, file.data))
     record = _record(imported, inputs, tuple(attachments))
     document = f"evidence/{name}.json"
     made[document] = dump_document(record)

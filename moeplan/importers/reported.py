@@ -66,14 +66,14 @@ class ReportedFile:
         data: its bytes.
         interval: whole seconds UTC that enclose the runs.
         tool_version: the tool's version, where it is known.
-        enclosed: False names the file by digest alone.
+        enclosed: whether the file lies beside the record; else it is named by digest alone.
     """
 
     name: str
     data: bytes
     interval: Interval
     tool_version: str | None = None
-    enclosed: bool = True
+    enclosed: bool = False
 
 
 def record_reported(
@@ -88,7 +88,7 @@ def record_reported(
     findings: list[Finding] = []
     for number, run in enumerate(import_reported(file.data), 1):
         form = run.payload.format
-        side = SideFile("tool_output", file.name, file.data, "json", "application/json", file.enclosed)
+        side = SideFile("tool_output", "tool-output.json", file.data, "json", "application/json", file.enclosed)
         collector = Collector(form, file.tool_version, "reported", IMPORTER_VERSION)
         one = make_observation(
             run.payload, {}, context=context, collector=collector, interval=file.interval, side_files=(side,)

@@ -18,7 +18,6 @@ from moeplan.importers.trial_record import (
     RunInputs,
     make_trial,
     naming,
-    plain_name,
     raw_tables,
     tool_path,
     warmup_requests,
@@ -35,7 +34,6 @@ __all__ = [
     "RunInputs",
     "import_run",
     "import_trial",
-    "plain_name",
     "run_name",
 ]
 

@@ -10,6 +10,7 @@ import attrs
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, escape
 from moeplan.evaluation.trials import counter_differences
+from moeplan.importers.enclosing import neutral_name
 from moeplan.importers.given import GivenFile, PiecedFile
 from moeplan.importers.prometheus import counters_between, read_snapshot
 from moeplan.importers.table import Importer
@@ -36,7 +37,6 @@ __all__ = [
     "RunInputs",
     "make_trial",
     "naming",
-    "plain_name",
     "raw_tables",
     "tool_path",
     "warmup_requests",
@@ -58,14 +58,14 @@ class RunInputs:
         plan: the plan's digest.
         deployment: what served.
         trial: what was stated of each trial.
-        commit_only: name the tool's file and the scrapes by digest, without enclosing them.
+        enclose: roles of the given files that are enclosed; the others are named by digest alone.
         summaries: the tool's own summaries: all of its one file, or one for each file.
     """
 
     plan: str
     deployment: Deployment
     trial: TrialInputs
-    commit_only: bool = False
+    enclose: frozenset[str] = frozenset()
     summaries: tuple[GivenFile, ...] = ()
 
 
@@ -143,7 +143,7 @@ def make_trial(
     scrapes = _scrapes(*around, trial.model) if around else None
     prefix = f"attachments/{ref.run}/trial-{ref.number}-"
     made = raw_tables(trial) if tables is None else tables
-    attachments = _attachments(prefix, tool_path, made, given_files, scrapes, inputs.commit_only, files)
+    attachments = _attachments(prefix, tool_path, made, given_files, scrapes, inputs.enclose, files)
     with naming(given_files[0]):
         record = _record(importer, ref, trial, scrapes, attachments, inputs)
     path = f"evidence/{ref.run}-trial-{ref.number}.json"
@@ -178,7 +178,7 @@ def _attachments(
     raw: Mapping[str, GivenFile],
     given_files: tuple[GivenFile, ...],
     scrapes: _Scrapes | None,
-    commit_only: bool,
+    enclose: frozenset[str],
     files: dict[str, bytes | GivenFile],
 ) -> tuple[Attachment, ...]:
     """Return the trial's attachments, and put those that are enclosed into ``files``."""
@@ -191,18 +191,15 @@ def _attachments(
         given["metrics_before"] = (f"{prefix}metrics-before.prom", scrapes.before)
         given["metrics_after"] = (f"{prefix}metrics-after.prom", scrapes.after)
     made = []
-    for role, (path, file) in (tables | given).items():
-        enclosed = None if commit_only and role in given else path
+    for key, (path, file) in (tables | given).items():
+        role, _, counted = key.partition(" ")
+        ending = path.rsplit(".", 1)[1]
+        enclosed = path if key in tables or role in enclose else None
         if enclosed is not None:
             files[enclosed] = file.content()
-        media_type = _MEDIA_TYPES[path.rsplit(".", 1)[1]]
-        made.append(Attachment(role.split()[0], enclosed, plain_name(file.name), media_type, file.size, file.digest))
+        name = neutral_name(role, ending, int(counted) if counted else None)
+        made.append(Attachment(role, enclosed, name, _MEDIA_TYPES[ending], file.size, file.digest))
     return tuple(made)
-
-
-def plain_name(name: str) -> str:
-    """Return a file's name as the record can hold it: printable, at most 200 characters."""
-    return "".join(c if c.isprintable() else "_" for c in name)[-200:] or "unnamed"
 
 
 def _record(

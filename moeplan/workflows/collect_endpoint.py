@@ -56,7 +56,7 @@ class EndpointRun:
         warmup_requests: sent before each trial, one after another up to the cap; they belong to no trial.
         deadlines: of each request.
         endpoint_name: what the records call the endpoint.
-        commit_only: keep the raw record and the counters' pages by digest alone.
+        enclose: roles of given files that are enclosed; the raw record and the pages hold nothing of a site.
     """
 
     target: TargetOptions
@@ -66,7 +66,7 @@ class EndpointRun:
     warmup_requests: int
     endpoint_name: str
     deadlines: Deadlines = Deadlines()
-    commit_only: bool = False
+    enclose: frozenset[str] = frozenset({"tool_output", "metrics_before", "metrics_after"})
 
 
 @attrs.frozen
@@ -178,7 +178,7 @@ class EndpointCollection:
             endpoint=self._run.endpoint_name,
             tool_version=VERSION,
         )
-        return RunInputs(self._context.plan, self._context.deployment, stated, self._run.commit_only)
+        return RunInputs(self._context.plan, self._context.deployment, stated, self._run.enclose)
 
     def _manifest(self) -> RunManifest:
         workload = self._run.workload

@@ -78,7 +78,7 @@ class _ToolCollection(EndpointCollection):
         output: Path | str,
         say: Callable[[str], None],
     ) -> None:
-        super().__init__(attrs.evolve(run, commit_only=True), context, output, say)
+        super().__init__(attrs.evolve(run, enclose=frozenset()), context, output, say)
         self._tool, self._settings, self._program = tool, settings, program
 
     async def _check_lengths(self, target: Target) -> None:

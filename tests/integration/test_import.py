@@ -85,9 +85,7 @@ def test_a_false_claim_exits_1_and_is_still_written(
 
 def test_arguments_image_and_commitment_reach_the_record(work: Path, tmp_path: Path) -> None:
     (tmp_path / "args").write_text("serve\n--dtype\nbfloat16\n")
-    words = command(
-        work, TRIALS[0], out=tmp_path / "out", more=("--commit-only", "--arguments-file", str(tmp_path / "args"))
-    )
+    words = command(work, TRIALS[0], out=tmp_path / "out", more=("--arguments-file", str(tmp_path / "args")))
     at = words.index("--runtime-packages")
     words[at : at + 2] = ["--runtime-image", "registry.example/vllm@sha256:" + "a" * 64]
     assert main(words) == 0
@@ -104,6 +102,7 @@ def test_arguments_image_and_commitment_reach_the_record(work: Path, tmp_path: P
         (("--requested-input", "0"), "invalid_value"),
         (("--requested-output", "x"), "usage"),
         (("--concurrency", "0"), "invalid_value"),
+        (("--enclose", "tool-output,prompts"), "invalid_value"),
         (("--utc-offset", "+2"), "invalid_offset"),
         (("--metrics", str(METRICS[0])), "metrics_count"),
         (("--metrics", str(METRICS[1]), str(METRICS[0])), "counter_reset"),

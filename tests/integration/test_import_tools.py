@@ -54,7 +54,7 @@ def sglang_line(ttft: float) -> str:
 def test_two_runs_of_one_file_are_two_trials_that_share_its_copy(work: Path, tmp_path: Path) -> None:
     file, out = tmp_path / "bench.jsonl", tmp_path / "out"
     file.write_text(sglang_line(0.1) + sglang_line(0.3))
-    assert imported(work, "sglang-bench", file, out, *INTERVAL, *ASKED) == 0
+    assert imported(work, "sglang-bench", file, out, *INTERVAL, *ASKED, "--enclose", "tool-output") == 0
     (manifest,) = [path for path in (out / "evidence").glob("run-*.json") if "-trial-" not in path.name]
     assert load_document(manifest.read_bytes(), RunManifest).planned_trials == 2
     records = [load_document(path.read_bytes(), EvidenceRecord) for path in sorted(out.glob("evidence/*-trial-*.json"))]

@@ -99,7 +99,9 @@ def test_texts_stay_out_unless_asked_for() -> None:
     closed, _ = imported(*files)
     assert not any(b"SECRET" in data for data in closed.files.values())
     assert {part.role for part in closed.record.attachments if part.path is None} == {"tool_output", "tool_summary"}
-    opened, _ = imported(*files, enclose=True)
+    half, _ = imported(*files, enclose=frozenset({"tool_summary"}))
+    assert not any(b"SECRET" in data for data in half.files.values())
+    opened, _ = imported(*files, enclose=frozenset({"tool_output"}))
     assert any(b"SECRET" in data for data in opened.files.values())
 
 

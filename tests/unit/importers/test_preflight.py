@@ -71,7 +71,7 @@ def test_the_record_is_a_document_that_binds_nothing() -> None:
 
 
 def test_names_come_from_the_files_and_every_file_is_named_by_digest() -> None:
-    result = made()
+    result = made(enclose=frozenset({"tool_output"}))
     lines = "".join("sha256:" + hashlib.sha256(file.data).hexdigest() + "\n" for file in FILES)
     name = "preflight-" + hashlib.sha256(lines.encode()).hexdigest()[:12]
     assert set(result.files) == {
@@ -82,15 +82,15 @@ def test_names_come_from_the_files_and_every_file_is_named_by_digest() -> None:
     }
     told = {part.path: (part.role, part.name, part.digest) for part in result.record.attachments}
     assert told[f"attachments/{name}/tool-output-1.json"] == (
-        "tool_output", "n2.json", "sha256:" + hashlib.sha256(b"two").hexdigest(),
+        "tool_output", "tool-output-1.json", "sha256:" + hashlib.sha256(b"two").hexdigest(),
     )  # fmt: skip
     for path, (_, _, digest) in told.items():
         assert path is not None
         assert digest == "sha256:" + hashlib.sha256(result.files[path]).hexdigest()
 
 
-def test_commit_only_encloses_the_table_alone() -> None:
-    result = made(commit_only=True)
+def test_the_tools_files_are_not_enclosed_unless_allowed() -> None:
+    result = made()
     assert [part.role for part in result.record.attachments if part.path is not None] == ["preflight"]
     assert not any("tool-output" in path for path in result.files)
 

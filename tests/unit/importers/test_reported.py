@@ -138,7 +138,7 @@ def given(data: bytes, **changed: Any) -> ReportedFile:
 
 def test_each_run_becomes_a_record_with_the_file_beside_it() -> None:
     data = "".join(json.dumps(FORK | {"duration": value}) + "\n" for value in (1, 2)).encode()
-    made, findings = record_reported(given(data), context())
+    made, findings = record_reported(given(data, enclosed=True), context())
     assert [finding.where for finding in findings] == ["run 1", "run 2"]
     for one_made, value in zip(made, ("1", "2"), strict=True):
         record = load_document(one_made.files[one_made.path], EvidenceRecord)
@@ -148,8 +148,8 @@ def test_each_run_becomes_a_record_with_the_file_beside_it() -> None:
         (attachment,) = record.attachments
         assert attachment.path is not None
         assert one_made.files[attachment.path] == data
-    bare, _ = record_reported(given(data, enclosed=False), context())
-    assert bare[0].record.attachments[0].path is None
+    bare, _ = record_reported(given(data), context())
+    assert (bare[0].record.attachments[0].path, bare[0].record.attachments[0].name) == (None, "tool-output.json")
     assert len(bare[0].files) == 1
 
 

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from moeplan.errors import InputError
+from moeplan.importers.enclosing import enclosed_roles
 from moeplan.importers.run import GivenFile, ImportedRun, RunInputs, import_run
 from moeplan.importers.summary import summarize
 from moeplan.importers.table import IMPORTERS
@@ -26,7 +27,14 @@ DIGEST = "sha256:" + "0" * 64
 def stated(**changed: Any) -> RunInputs:
     runtime = RuntimeIdentity("serve", "oci_image", DIGEST)
     deployment = Deployment(DIGEST, None, (runtime,), None, None, None, None, None)
-    return RunInputs(DIGEST, deployment, inputs(**({"warmup_requests": 2} | changed)))
+    enclose = enclosed_roles("tool-output,metrics")
+    return RunInputs(DIGEST, deployment, inputs(**({"warmup_requests": 2} | changed)), enclose)
+
+
+def content(made: ImportedRun, path: str | None) -> bytes:
+    data = made.files[path or ""]
+    assert isinstance(data, bytes)
+    return data
 
 
 def trials(count: int = 2) -> list[GivenFile]:
@@ -63,7 +71,7 @@ def test_names_and_digests_are_those_of_the_bytes() -> None:
         f"evidence/{run}-trial-2.json",
         f"evidence/{run}.json",
     }
-    manifest = load_document(made.files[f"evidence/{run}.json"], RunManifest)
+    manifest = load_document(content(made, f"evidence/{run}.json"), RunManifest)
     assert (manifest.planned_trials, manifest.planned_requests, manifest.announced, manifest.state) == (
         2,
         4,
@@ -71,15 +79,15 @@ def test_names_and_digests_are_those_of_the_bytes() -> None:
         "closed",
     )
     for number, trial in enumerate(manifest.trials, 1):
-        data = made.files[f"evidence/{run}-trial-{number}.json"]
+        data = content(made, f"evidence/{run}-trial-{number}.json")
         record = load_document(data, EvidenceRecord)
         require_canonical(data, record)
         assert trial.record == "sha256:" + hashlib.sha256(data).hexdigest()
         assert trial.files == tuple(item.digest for item in record.attachments)
         for item in record.attachments:
-            assert item.path is not None
-            assert item.digest == "sha256:" + hashlib.sha256(made.files[item.path]).hexdigest()
-            assert item.size == len(made.files[item.path])
+            enclosed = content(made, item.path)
+            assert item.digest == "sha256:" + hashlib.sha256(enclosed).hexdigest()
+            assert item.size == len(enclosed)
     assert made.files[f"attachments/{run}/trial-2-tool-output.json"] == files[1].data
 
 
@@ -91,7 +99,7 @@ def test_enclosed_tables_read_back_without_faults_and_counters_are_differences()
     assert attrs.astuple(record.payload.engine_counters)[:4] == (5, 60, None, 17)
     assert record.engine_start == "2026-11-30T17:28:54Z"
     paths = [item.path for item in record.attachments]
-    requests, gaps = load_requests(made.files[paths[0] or ""]), load_chunk_gaps(made.files[paths[1] or ""])
+    requests, gaps = load_requests(content(made, paths[0])), load_chunk_gaps(content(made, paths[1]))
     assert list(table_faults(requests, gaps, record.payload.duration_ns)) == []
     assert list(gaps.gap_ns) == list(made.records[0].trial.chunk_gaps.gap_ns)
 
@@ -101,12 +109,19 @@ def test_the_same_files_give_the_same_bytes() -> None:
     assert run_of(trials()).manifest.run != run_of(trials()[::-1]).manifest.run
 
 
-def test_commit_only_names_files_without_enclosing_them() -> None:
-    made = run_of(trials(1), [scrape(0, 0, 0), scrape(5, 60, 17)], attrs.evolve(stated(), commit_only=True))
+@pytest.mark.parametrize(
+    ("words", "open_"),
+    [(None, (0, 0, 0)), ("tool-output", (1, 0, 0)), ("metrics", (0, 1, 1)), ("metrics, tool-output", (1, 1, 1))],
+)
+def test_given_files_are_enclosed_by_name_alone(words: str | None, open_: tuple[int, ...]) -> None:
+    pages = [scrape(0, 0, 0), scrape(5, 60, 17)]
+    made = run_of(trials(1), pages, attrs.evolve(stated(), enclose=enclosed_roles(words)))
     attachments = made.records[0].record.attachments
-    assert [item.path is None for item in attachments] == [False, False, True, True, True]
+    assert tuple(int(item.path is not None) for item in attachments) == (1, 1, *open_)
+    names = ["requests.parquet", "chunk-gaps.parquet", "tool-output.json", "metrics-before.prom", "metrics-after.prom"]
+    assert [item.name for item in attachments] == names, "a given file's own name can hold a person's"
     assert attachments[2].digest == "sha256:" + hashlib.sha256(trials(1)[0].data).hexdigest()
-    assert len(made.files) == 4
+    assert len(made.files) == 4 + sum(open_)
 
 
 def test_counter_findings() -> None:

@@ -17,7 +17,7 @@ from tests.unit.importers.test_run import stated
 
 def given(inputs: TrialInputs, *summaries: bytes) -> RunInputs:
     files = tuple(GivenFile(f"summary-{place}.json", data) for place, data in enumerate(summaries))
-    return attrs.evolve(stated(), trial=inputs, summaries=files)
+    return attrs.evolve(stated(), trial=inputs, summaries=files, enclose=frozenset({"tool_summary"}))
 
 
 def aiperf_run(*summaries: bytes, files: int = 1) -> ImportedRun:
