@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from moeplan.catalogue.metrics import METRICS
-from moeplan.evaluation import artifact, economics, loading, memory, routing, service
+from moeplan.evaluation import artifact, economics, handoff, loading, memory, routing, service
 from moeplan.evaluation.evidence_state import State
 from moeplan.evaluation.judgement import Judge, Judgement, missing
 from moeplan.evaluation.next_steps import next_step
@@ -21,6 +21,7 @@ _JUDGES: Mapping[str, Judge] = {
     **loading.JUDGES,
     **memory.JUDGES,
     **service.JUDGES,
+    **handoff.JUDGES,
     **routing.JUDGES,
     **economics.JUDGES,
 }

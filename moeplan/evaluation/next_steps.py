@@ -42,6 +42,8 @@ REASONS = {
     "counts_not_conserved": "the selections are not those that the engine's token counters imply; count again, from "
     "after the warm-up, with the counters read at the same moments",
     "currencies_differ": "keep prices of one currency in one bundle",
+    "decode_counters_missing": "a decode process exposes no counters of prompt tokens; use a release that does",
+    "decode_not_watched": "poll each decode process through all trials: collect metrics --endpoint decode=URL",
     "deployment_not_observed": "nothing shows a value that the plan decides; import the engine's log",
     "device_not_watched": "watch every accelerator and node of the deployment: collect metrics on each serving node",
     "device_total_unknown": "the tool tells no total of a device; use one that does",

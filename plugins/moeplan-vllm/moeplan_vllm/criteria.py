@@ -1,7 +1,7 @@
 """Criteria that vLLM's plugins add to a plan's gates, as data: what proves speculation and the hand-over of KV cache.
 
-The metrics are the plugins' own. Until something collects them the criteria stay inconclusive, which is the point: a
-correct answer proves neither.
+A correct answer proves neither. What proves the hand-over are the counters of each decode process, from
+``moeplan collect metrics --endpoint decode=URL``; without them its criteria are inconclusive.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ def _hand_over(plugin: str, plan: Plan) -> Iterator[OfferedCriterion]:
             gate="workload_sla",
             id=f"{plugin}.kv_handed_over",
             metric="external_prefix_cache_hit_basis_points",
-            aggregation="each_trial",
+            aggregation="all_records",
             comparator="ge",
             limit=HANDED_OVER_BASIS_POINTS,
             unit="basis_points",
-            evidence_types=("serving_trial",),
+            evidence_types=("memory_series",),
             min_binding="declared",
             clause="hand_over",
         )
@@ -61,11 +61,11 @@ def _hand_over(plugin: str, plan: Plan) -> Iterator[OfferedCriterion]:
             gate="workload_sla",
             id=f"{plugin}.decode_prefills_nothing",
             metric="decode_prompt_tokens_computed_basis_points",
-            aggregation="each_trial",
+            aggregation="all_records",
             comparator="le",
             limit=10_000 - HANDED_OVER_BASIS_POINTS,
             unit="basis_points",
-            evidence_types=("serving_trial",),
+            evidence_types=("memory_series",),
             min_binding="declared",
             clause="hand_over",
         )

@@ -51,6 +51,7 @@ from tests.build import (
     with_criterion,
 )
 from tests.unit.evaluation.economics_cases import ECONOMICS_REASONS, priced
+from tests.unit.evaluation.handoff_cases import HANDOFF_REASONS
 from tests.unit.evaluation.loaded_cases import LOADED_REASONS
 from tests.unit.evaluation.loading_cases import LOADING_REASONS, LOADING_WORDS
 from tests.unit.evaluation.memory_cases import MEMORY_REASONS
@@ -269,6 +270,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
         "inconclusive",
     ),
     "observation_aborted": (price_aborted, "economics.cost", "inconclusive"),
+    **HANDOFF_REASONS,
     **MEMORY_REASONS,
     **ROUTING_REASONS,
     **ECONOMICS_REASONS,
