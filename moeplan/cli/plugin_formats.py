@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from moeplan.cli.actions import Actions, add_action
 from moeplan.cli.deployment_options import add_runtime, add_serving, read_deployment, runtime_identity
 from moeplan.cli.enclose_option import add_enclose, enclosed
+from moeplan.cli.observation_options import pseudonym_key
 from moeplan.cli.plugin_options import add_plugin
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ __all__ = ["EXAMPLE", "add_format", "add_format_arguments", "run_format"]
 
 EXAMPLE = (
     "moeplan import infera-preflight node-a.json node-b.json --plan plan.json --checkpoint checkpoint.json "
-    "--runtime-image sha256:… --started 2026-11-30T17:00:00Z --utc-offset +00:00 -o imported"
+    "--runtime-image sha256:… --started 2026-11-30T17:00:00Z --utc-offset +00:00 --pseudonym-key site.key -o imported"
 )
 
 
@@ -70,6 +71,11 @@ def add_format_arguments(action: argparse.ArgumentParser) -> None:
     action.add_argument("--site", metavar="FILE", help="what is known of the site, whole or in part")
     action.add_argument("-o", "--output", required=True, metavar="DIR", help="directory to make; missing or empty")
     add_enclose(action, "tool-output")
+    names = action.add_mutually_exclusive_group(required=True)
+    names.add_argument(
+        "--pseudonym-key", metavar="FILE", help="key to make the hosts' pseudonyms with; made if missing, never packed"
+    )
+    names.add_argument("--host-names", action="store_true", help="record the hosts' names as the files hold them")
     add_plugin(action)
     action.add_argument("--json", action="store_true", help='print {"records": […], "findings": […]}')
     action.set_defaults(by_plugin=True)
@@ -84,6 +90,7 @@ def run_format(args: argparse.Namespace) -> int:
     from moeplan.findings.lines import text_lines
     from moeplan.hooks.host import open_host
     from moeplan.importers.preflight import import_preflight
+    from moeplan.importers.preflight_names import with_pseudonyms
     from moeplan.importers.run import GivenFile
     from moeplan.wire.files import read_file
     from moeplan.workflows.preflight import MAX_TOOL_BYTES, PreflightReport, read_with_plugin
@@ -93,7 +100,8 @@ def run_format(args: argparse.Namespace) -> int:
     with open_host(args.plugin, expects=["moeplan_importers", "moeplan_import"]) as host:
         read = read_with_plugin(host, files, site, args.action)
     given = [GivenFile(Path(path).name, data) for path, data in files.items()]
-    made = import_preflight(given, read.imported, _inputs(args, read))
+    imported = read.imported if args.host_names else with_pseudonyms(read.imported, pseudonym_key(args))
+    made = import_preflight(given, imported, _inputs(args, read))
     with staged_directory(args.output) as root:
         for path, data in made.files.items():
             write_member(root, path, (data,))
