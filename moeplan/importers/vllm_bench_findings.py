@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from decimal import Decimal
 
 from moeplan.evaluation.trials import concurrency_peak
+from moeplan.importers.index_list import numbered
 from moeplan.importers.trial import TrialInputs
 from moeplan.model.evidence import Claim
 from moeplan.model.finding import Finding
@@ -48,7 +49,7 @@ def trial_findings(
 
 def _outcomes(requests: RequestTable) -> Iterator[Finding]:
     count = len(requests)
-    failed, truncated = (requests.outcome.count(outcome) for outcome in ("error", "truncated"))
+    failed, truncated = (_places(requests, outcome) for outcome in ("error", "truncated"))
     kept = sum(
         outcome == "error" and chunks > 0 for outcome, chunks in zip(requests.outcome, requests.chunks, strict=True)
     )
@@ -56,18 +57,23 @@ def _outcomes(requests: RequestTable) -> Iterator[Finding]:
         yield Finding(
             "failed_requests",
             "warning",
-            f"{failed} of {count} requests failed ({kept} of them after their first chunk); the tool's percentiles"
-            " leave them out, and its throughput divides by the whole duration",
+            f"{len(failed)} of {count} requests failed ({kept} of them after their first chunk); the tool's percentiles"
+            f" leave them out, and its throughput divides by the whole duration: requests {numbered(failed)}",
             None,
         )
     if truncated:
         yield Finding(
             "truncated_counted_as_success",
             "warning",
-            f"{truncated} of {count} requests ended without an error and without the tokens asked for; the tool counts"
-            " them as successes, here they are failures",
+            f"{len(truncated)} of {count} requests ended without an error and without the tokens asked for; the tool"
+            f" counts them as successes, here they are failures: requests {numbered(truncated)}",
             None,
         )
+
+
+def _places(requests: RequestTable, outcome: str) -> list[int]:
+    """Return the places in the file of the requests with an outcome, ascending."""
+    return sorted(place for place, each in zip(requests.request, requests.outcome, strict=True) if each == outcome)
 
 
 def _lengths(requests: RequestTable, inputs: TrialInputs) -> Iterator[Finding]:

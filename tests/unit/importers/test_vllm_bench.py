@@ -58,6 +58,9 @@ def test_rows_stand_in_start_order_whatever_the_file_s() -> None:
     trial = import_vllm_bench(encoded(start_times=[101.0, 100.1, 100.5, 100.0]), inputs())
     assert list(trial.requests.request) == [3, 1, 2, 0]
     assert list(trial.chunk_gaps.request) == [0, 0, 1, 1, 2, 2, 3]
+    # The row that comes first is the file's last request.
+    short = next(finding for finding in trial.findings if finding.code == "truncated_counted_as_success")
+    assert short.message.endswith("here they are failures: requests 3")
 
 
 def test_offset_moves_the_interval() -> None:
@@ -85,6 +88,7 @@ def test_a_failure_keeps_its_chunks_and_is_none_without_them() -> None:
     assert list(trial.requests.end_ns) == [140_000_000, 340_000_000, 500_000_000, 1_420_000_000]
     failed = next(finding for finding in trial.findings if finding.code == "failed_requests")
     assert "2 of 4 requests failed (1 of them after their first chunk)" in failed.message
+    assert failed.message.endswith("whole duration: requests 1-2")
 
 
 def test_an_http_error_without_a_reason_is_a_failure() -> None:
@@ -258,6 +262,11 @@ class TestRecorded:
             if outcome == "truncated"
         ]
         assert sorted(short) == [13, 60]
+        document = json.loads(data)
+        silent = [place for place, error in enumerate(document["errors"]) if not error]
+        assert [place for place in silent if document["output_lens"][place] != 64] == [31, 32]
+        named = next(finding for finding in trial.findings if finding.code == "truncated_counted_as_success")
+        assert named.message.endswith(": requests 31-32")
         assert "claim_mismatch" not in codes(trial)
 
     def test_a_server_killed_mid_stream_leaves_failures_with_chunks(self) -> None:
