@@ -25,7 +25,7 @@ def polling(work: Work) -> Iterator[Path]:
     """
     out, log = work.path("evidence-memory"), work.path("collect-metrics.log")
     collector = begin_moeplan(
-        "collect", "metrics", "--endpoint", work.url, "--cpu-engine", "--process-name", str(work.model),
+        "collect", "metrics", "--endpoint", work.url, "--cpu-engine", "--process-name", f"--port {work.port}",
         "--node", NODE, *work.deployment(), "--probe-dir", work.path("probe-measured"),
         "--until-file", _mark(work), "--deadline", str(_MOST_SECONDS), "-o", out,
         log=log,

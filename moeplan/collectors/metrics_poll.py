@@ -1,6 +1,7 @@
 """Ask sources again and again, all at one beat, until the run is over. What they answer is somebody else's to read.
 
-A source that does not answer within the beat's deadline has answered nothing; it holds up no other.
+A source that is slow holds up nobody: what it answers belongs to the moment it was asked, and it is asked again at the
+next beat after its answer.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import contextlib
 import ssl
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import attrs
@@ -99,35 +100,52 @@ class Poll:
     Attributes:
         interval_ns: the beat.
         most_ns: the run's end at the latest.
-        over: told after each beat; True ends the run.
+        begin: told each beat's instant as it begins, nanoseconds since 1970; what is read here and now is read then.
+        take: given the same instant, and the answers by the sources' numbers: those that came since the beat before.
+        over: asked after each beat; True ends the run.
     """
 
     interval_ns: int
     most_ns: int
+    begin: Callable[[int], None]
+    take: Callable[[int, Mapping[int, Answer]], None]
     over: Callable[[], bool]
 
 
-async def poll(sources: Sequence[Source], plan: Poll, take: Callable[[int, list[Answer]], None]) -> None:
-    """Ask all sources at each beat and hand their answers over, until the run is over.
+async def poll(sources: Sequence[Source], plan: Poll) -> None:
+    """Ask the sources at each beat and hand their answers over, until the run is over.
 
-    A beat that takes longer than the interval is followed by the next one at once; none is made up for. Times are of
-    one clock that is never set back.
-
-    Args:
-        sources: whom to ask.
-        plan: how often and how long.
-        take: is given the beat's instant, nanoseconds since 1970, and the answers in the sources' order.
+    A source whose answer is still to come at the next beat is not asked anew; one that does not answer within its
+    deadline has answered nothing. A beat that is late is not made up for. Times are of one clock, never set back.
     """
-    wall, clock = time.time_ns(), time.monotonic_ns()
+    offset = time.time_ns() - time.monotonic_ns()
     deadline = max(plan.interval_ns, _LEAST_DEADLINE_NS)
-    while True:
-        begun = time.monotonic_ns() - clock
-        answers = await asyncio.gather(*(_ask(source, deadline, wall - clock) for source in sources))
-        take(wall + begun, list(answers))
-        spent = time.monotonic_ns() - clock
-        if plan.over() or spent >= plan.most_ns:
-            return
-        await asyncio.sleep(max(0, begun + plan.interval_ns - spent) / NS_PER_S)
+    pending: dict[asyncio.Task[Answer], int] = {}
+    first = time.monotonic_ns()
+    try:
+        while True:
+            begun = time.monotonic_ns()
+            plan.begin(begun + offset)
+            for number in set(range(len(sources))) - set(pending.values()):
+                pending[asyncio.ensure_future(_ask(sources[number], deadline, offset))] = number
+            answers = await _answers(pending, plan.interval_ns)
+            plan.take(begun + offset, answers)
+            spent = time.monotonic_ns()
+            if plan.over() or spent - first >= plan.most_ns:
+                return
+            await asyncio.sleep(max(0, begun + plan.interval_ns - spent) / NS_PER_S)
+    finally:
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
+
+
+async def _answers(pending: dict[asyncio.Task[Answer], int], wait_ns: int) -> dict[int, Answer]:
+    """Return what is answered within a time, and take it out of what is pending."""
+    if not pending:
+        return {}
+    done, _ = await asyncio.wait(pending, timeout=wait_ns / NS_PER_S)
+    return {pending.pop(task): task.result() for task in done}
 
 
 async def _ask(source: Source, deadline_ns: int, offset_ns: int) -> Answer:

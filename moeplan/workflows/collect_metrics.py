@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import attrs
@@ -111,7 +111,7 @@ async def _collect(
     journal = Journal(output, manifest)
     first, interrupted = time.time_ns(), False
     try:
-        await poll(sources, Poll(run.interval_ns, run.most_ns, _over(run, reader)), _told(reader, say))
+        await poll(sources, Poll(run.interval_ns, run.most_ns, reader.begin, _told(reader, say), _over(run, reader)))
     except asyncio.CancelledError:
         interrupted = True
     finally:
@@ -142,11 +142,11 @@ def _over(run: MetricsRun, reader: MetricsReader) -> Callable[[], bool]:
     return lambda: reader.gone or (run.end_file is not None and run.end_file.exists())
 
 
-def _told(reader: MetricsReader, say: Callable[[str], None]) -> Callable[[int, list[Answer]], None]:
+def _told(reader: MetricsReader, say: Callable[[str], None]) -> Callable[[int, Mapping[int, Answer]], None]:
     """Return what takes the answers and says each change of phase, and now and then that it goes on."""
     said, at = "", 0
 
-    def take(time_ns: int, answers: list[Answer]) -> None:
+    def take(time_ns: int, answers: Mapping[int, Answer]) -> None:
         nonlocal said, at
         reader.take(time_ns, answers)
         phase = reader.marks.current or "no phase: the engine starts, ends or is half there"

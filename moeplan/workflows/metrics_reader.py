@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
@@ -68,6 +69,8 @@ class MetricsReader:
             EnginePages(self._engine, pseudonym(watched.key, "process", page.origin), page.role) for page in pages
         ]
         self._kinds: list[str | None] = [None for _ in pages]
+        self._in_flight: list[int | None] = [None for _ in pages]
+        self._running = False
         self._devices = DeviceRows(self._gpu, watched.key, watched.node)
         self._exported = DeviceRows(self._dcgm, watched.key, watched.node)
         self.marks = PhaseMarks()
@@ -80,18 +83,26 @@ class MetricsReader:
         self.gone = False
         """Whether the engine served, and now no endpoint answers and no process of it is seen."""
 
-    def take(self, time_ns: int, answers: list[Answer]) -> None:
-        """Read one beat's answers: those of the endpoints, then the tool's."""
-        pages = answers[: len(self._pages)]
-        states = [self._page(number, answer) for number, answer in enumerate(pages)]
-        if self._gpu_form is not None:
-            self._tool(answers[-1])
-        running = self._host(time_ns)
-        engines = [state for state, kind in zip(states, self._kinds, strict=True) if kind != "dcgm"]
-        in_flight = [None if state is None else state.in_flight for state in engines]
-        self.marks.mark(time_ns, phase_of(in_flight, running))
+    def begin(self, time_ns: int) -> None:
+        """Read the node's memory and the engine's, now."""
+        self._running = self._host(time_ns)
+
+    def take(self, time_ns: int, answers: Mapping[int, Answer]) -> None:
+        """Read the answers that came since the last beat: those of the endpoints, and the tool's.
+
+        An endpoint that is slow to answer is in flight with what it last told.
+        """
+        for number, answer in sorted(answers.items()):
+            if number < len(self._pages):
+                state = self._page(number, answer)
+                self._in_flight[number] = None if state is None else state.in_flight
+            else:
+                self._tool(answer)
+        kinds = zip(self._in_flight, self._kinds, strict=True)
+        in_flight = [value for value, kind in kinds if kind != "dcgm"]
+        self.marks.mark(time_ns, phase_of(in_flight, self._running))
         self.served = self.served or any(in_flight)
-        self.gone = self.served and not running and not any(value is not None for value in in_flight)
+        self.gone = self.served and not self._running and not any(value is not None for value in in_flight)
 
     def rows(self) -> list[SeriesRow]:
         """Return the rows of all sources, times in nanoseconds since 1970."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections.abc import Mapping
+from itertools import pairwise
 
 import pytest
 
@@ -65,26 +67,49 @@ class Slow:
         pass
 
 
+class Beats:
+    """What a run of beats gave."""
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.begun: list[int] = []
+        self.taken: list[dict[int, Answer]] = []
+
+    def plan(self, interval_ms: int, most_ns: int = 10**10) -> Poll:
+        def take(at: int, answers: Mapping[int, Answer]) -> None:
+            assert at == self.begun[-1]
+            self.taken.append(dict(answers))
+
+        return Poll(interval_ms * MS, most_ns, self.begun.append, take, lambda: len(self.taken) >= self.last)
+
+    def gaps(self) -> list[int]:
+        return [(right - left) // MS for left, right in pairwise(self.begun)]
+
+
 def test_beats_follow_one_another_at_the_interval() -> None:
-    beats: list[int] = []
-    begun = time.monotonic()
+    beats = Beats(4)
+    asyncio.run(poll([Slow(0)], beats.plan(30)))
+    assert [list(answers) for answers in beats.taken] == [[0]] * 4
+    assert all(30 <= gap < 400 for gap in beats.gaps())
+    assert all(answers[0].time_ns >= at for at, answers in zip(beats.begun, beats.taken, strict=True))
+    assert abs(beats.begun[0] - time.time_ns()) < 5 * 10**9
 
-    def take(at: int, answers: list[Answer]) -> None:
-        beats.append(at)
-        assert [answer.data for answer in answers] == [b"x"]
-        assert answers[0].time_ns >= at
 
-    asyncio.run(poll([Slow(0)], Poll(20 * MS, 10**9, lambda: len(beats) == 4), take))
-    assert len(beats) == 4
-    assert 0.055 < time.monotonic() - begun < 1
-    assert beats == sorted(beats)
-    assert abs(beats[0] - time.time_ns()) < 2 * 10**9
+def test_a_slow_source_holds_up_nobody_and_its_answer_has_the_time_of_its_question() -> None:
+    beats = Beats(5)
+    asyncio.run(poll([Slow(0), Slow(0.25, b"late")], beats.plan(100)))
+    assert all(0 in answers for answers in beats.taken)
+    late = [(number, answers[1]) for number, answers in enumerate(beats.taken) if 1 in answers]
+    assert late[0][0] == 2
+    assert late[0][1].data == b"late"
+    assert beats.begun[0] <= late[0][1].time_ns < beats.begun[1]
+    assert all(gap < 200 for gap in beats.gaps())
 
 
 def test_the_run_ends_at_its_deadline() -> None:
-    beats: list[int] = []
-    asyncio.run(poll([Slow(0)], Poll(10 * MS, 50 * MS, lambda: False), lambda at, _: beats.append(at)))
-    assert 2 <= len(beats) <= 7
+    beats = Beats(1000)
+    asyncio.run(poll([Slow(0)], beats.plan(10, 50 * MS)))
+    assert 2 <= len(beats.taken) <= 7
 
 
 @pytest.mark.parametrize(
