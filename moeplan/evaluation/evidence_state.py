@@ -90,6 +90,7 @@ class State:
             (any(item.record.plan != self.plan_digest for item in records), "other_plan"),
             (any(not self._of_checkpoint(item) for item in records), "other_checkpoint"),
             (any(not self._of_runtime(item) for item in records), "other_runtime"),
+            (any(self._more_accelerators(item) for item in records), "more_accelerators"),
             (
                 any(parse_instant(item.record.interval.end) > parse_instant(self.at) for item in records),
                 "after_instant",
@@ -119,6 +120,10 @@ class State:
     def _of_runtime(self, item: VerifiedRecord) -> bool:
         planned = [role.runtime for role in self.plan.deployment.roles if role.runtime is not None]
         return all(runtime in item.record.deployment.runtimes for runtime in planned)
+
+    def _more_accelerators(self, item: VerifiedRecord) -> bool:
+        named = item.record.deployment.accelerators
+        return named is not None and len(set(named)) > self.plan.target.requested_accelerators
 
     def _signed(self, item: VerifiedRecord | VerifiedRun) -> bool:
         trusted = {signer.fingerprint: signer.roles for signer in self.policy.signers}
@@ -152,7 +157,7 @@ class State:
                 return "trial_aborted"
             if len(run.manifest.trials) < run.manifest.planned_trials:
                 return "trials_missing"
-        return None
+        return self.run_doubt(self.trials)
 
     def run_doubt(self, records: tuple[VerifiedRecord, ...]) -> str | None:
         """Return why the runs that these observations belong to cannot make a criterion pass, or None.
@@ -172,8 +177,12 @@ class State:
         return None
 
     def binding_of(self, records: tuple[VerifiedRecord, ...]) -> str:
-        """Return how strongly these records are tied to the checkpoint, the weakest of them: one of ``BINDINGS``."""
-        return min((self._binding(item) for item in records), key=BINDINGS.index, default=BINDINGS[0])
+        """Return how strongly these records are tied to the checkpoint, the weakest of them: one of ``BINDINGS``.
+
+        A price says nothing of the checkpoint, so that it weakens nothing it stands beside.
+        """
+        tied = tuple(item for item in records if item.record.type != "price") or records
+        return min((self._binding(item) for item in tied), key=BINDINGS.index, default=BINDINGS[0])
 
     @cached_property
     def trial_binding(self) -> str:

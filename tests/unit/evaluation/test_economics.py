@@ -59,6 +59,11 @@ class TestCost:
         # Trials of no run are not believed, so what would pass is inconclusive; a failure stays one.
         assert found[:2] == ("fail" if outcome == "fail" else "inconclusive", COST)
 
+    def test_a_price_weakens_no_binding(self) -> None:
+        """The trials are bound hashed; what they cost is as well, and a price alone binds nothing."""
+        assert criterion_of(priced().judge(), "economics.cost").binding == "hashed"
+        assert criterion_of(priced().judge(), "sla.trials").binding == "hashed"
+
     def test_requests_that_failed_or_were_not_counted_add_cost_and_no_tokens(self) -> None:
         rows = [Request(0), Request(0, outcome="truncated"), Request(0, usage=0)]
         assert successful_output_tokens(make_tables(rows)[0]) == 5
