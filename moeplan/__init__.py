@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from moeplan.diagnosis.diagnose import diagnose
     from moeplan.diagnosis.result import Diagnosis
     from moeplan.evaluation.evaluate import evaluate
+    from moeplan.importers.scrapes import Scrape, read_scrapes
+    from moeplan.importers.telemetry import TelemetryInputs, import_dcgm, import_nvidia_smi, import_vllm_metrics
     from moeplan.importers.vllm_log import LogInputs, import_vllm_log
     from moeplan.importers.vllm_log_lines import LogClock
     from moeplan.model.checkpoint import CheckpointManifest
@@ -47,11 +49,13 @@ if TYPE_CHECKING:
     from moeplan.workflows.check import check
     from moeplan.workflows.choose_profile import choose_profiles
     from moeplan.workflows.collect_endpoint import CollectedRun, EndpointRun, collect_endpoint
+    from moeplan.workflows.collect_metrics import CollectedMetrics, MetricsRun, collect_metrics
     from moeplan.workflows.collect_restart import CollectedRestart, collect_restart
     from moeplan.workflows.collect_smoke import CollectedSmoke, collect_smoke
     from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.environment import EngineTarget, PodTarget, see_environment
     from moeplan.workflows.lint import lint
+    from moeplan.workflows.metrics_reader import Watched
     from moeplan.workflows.plan_on_site import plan_on_site
     from moeplan.workflows.preflight import PreflightReport, preflight
     from moeplan.workflows.render import render
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CheckpointManifest",
+    "CollectedMetrics",
     "CollectedRestart",
     "CollectedRun",
     "CollectedSmoke",
@@ -76,6 +81,7 @@ __all__ = [
     "LogClock",
     "LogInputs",
     "ManifestSet",
+    "MetricsRun",
     "MoeplanError",
     "ObservationContext",
     "Plan",
@@ -88,19 +94,23 @@ __all__ = [
     "RestartPlan",
     "RunManifest",
     "Scenario",
+    "Scrape",
     "Site",
     "SiteProbe",
     "StoreError",
     "TargetOptions",
+    "TelemetryInputs",
     "UnsupportedError",
     "Verdict",
     "VerificationError",
     "VerifiedBundle",
+    "Watched",
     "Workload",
     "audit",
     "check",
     "choose_profiles",
     "collect_endpoint",
+    "collect_metrics",
     "collect_restart",
     "collect_smoke",
     "compare",
@@ -110,7 +120,10 @@ __all__ = [
     "environment_record",
     "evaluate",
     "identify",
+    "import_dcgm",
+    "import_nvidia_smi",
     "import_vllm_log",
+    "import_vllm_metrics",
     "init_site",
     "inspect_evidence_bundle",
     "known_signatures",
@@ -126,6 +139,7 @@ __all__ = [
     "preflight",
     "probe_cluster",
     "probe_here",
+    "read_scrapes",
     "render",
     "see_environment",
     "signal_fault",
@@ -136,6 +150,7 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
+    "CollectedMetrics": "workflows.collect_metrics",
     "CollectedRestart": "workflows.collect_restart",
     "CollectedRun": "workflows.collect_endpoint",
     "CollectedSmoke": "workflows.collect_smoke",
@@ -150,6 +165,7 @@ _ROOMS = {
     "LogClock": "importers.vllm_log_lines",
     "LogInputs": "importers.vllm_log",
     "ManifestSet": "model.manifest_set",
+    "MetricsRun": "workflows.collect_metrics",
     "ObservationContext": "wire.observation",
     "Plan": "model.plan",
     "PodTarget": "workflows.environment",
@@ -160,16 +176,20 @@ _ROOMS = {
     "RestartPlan": "collectors.restart",
     "RunManifest": "model.evidence",
     "Scenario": "model.plan",
+    "Scrape": "importers.scrapes",
     "Site": "model.site",
     "SiteProbe": "model.site_probe",
     "TargetOptions": "collectors.endpoint_target",
+    "TelemetryInputs": "importers.telemetry",
     "Verdict": "model.verdict",
     "VerifiedBundle": "auditing.verification",
+    "Watched": "workflows.metrics_reader",
     "Workload": "collectors.load_plan",
     "audit": "auditing.audit",
     "check": "workflows.check",
     "choose_profiles": "workflows.choose_profile",
     "collect_endpoint": "workflows.collect_endpoint",
+    "collect_metrics": "workflows.collect_metrics",
     "collect_restart": "workflows.collect_restart",
     "collect_smoke": "workflows.collect_smoke",
     "compare": "comparison.compare",
@@ -179,7 +199,10 @@ _ROOMS = {
     "environment_record": "collectors.environment",
     "evaluate": "evaluation.evaluate",
     "identify": "wire.documents",
+    "import_dcgm": "importers.telemetry",
+    "import_nvidia_smi": "importers.telemetry",
     "import_vllm_log": "importers.vllm_log",
+    "import_vllm_metrics": "importers.telemetry",
     "init_site": "workflows.site",
     "inspect_evidence_bundle": "auditing.verification",
     "known_signatures": "workflows.diagnose",
@@ -195,6 +218,7 @@ _ROOMS = {
     "preflight": "workflows.preflight",
     "probe_cluster": "site.probing",
     "probe_here": "site.probing",
+    "read_scrapes": "importers.scrapes",
     "render": "workflows.render",
     "see_environment": "workflows.environment",
     "signal_fault": "collectors.restart_fault",
