@@ -237,7 +237,7 @@ class State:
         Records that nobody trusted signed cannot show it, and can speak against it.
         """
         manifest = self.evidence.checkpoint
-        if manifest is None or not self.loadings or self.differing_tensors != 0:
+        if manifest is None or not self.loadings or self.differing_tensors != 0 or self.run_doubt(self.loadings):
             return frozenset()
         vouched = contents(item.tensors for item in self.digestions if self._vouched(item))
         starts = {item.record.engine_start for item in self.loadings}

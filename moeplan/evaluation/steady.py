@@ -15,22 +15,27 @@ __all__ = ["QUARTERS", "drift_basis_points"]
 QUARTERS = 4
 
 
-def drift_basis_points(durations: NDArray[Any], allowed_ns: int) -> int | None:
-    """Return the greatest distance between two quarters' medians, in basis points of the time allowed, rounded up.
+def drift_basis_points(durations: NDArray[Any]) -> int | None:
+    """Return the greatest distance between two quarters' medians over the median of all, in basis points, rounded up.
 
     Args:
         durations: how long each request took, in start order.
-        allowed_ns: how long the plan allows a request to take.
 
     Returns:
-        None for fewer than four requests. A median is the value of rank ceil(n / 2): an observed integer.
+        None for fewer than four requests, or where the median is 0. A median is the value of rank ceil(n / 2): an
+        observed integer.
     """
-    import numpy as np
-
     count = len(durations)
     if count < QUARTERS:
         return None
     edges = [part * count // QUARTERS for part in range(QUARTERS + 1)]
-    parts = [durations[start:stop] for start, stop in pairwise(edges)]
-    middles = [int(np.partition(part, (len(part) - 1) // 2)[(len(part) - 1) // 2]) for part in parts]
-    return ceil_div((max(middles) - min(middles)) * BASIS_POINTS, allowed_ns)
+    middles = [_median(durations[start:stop]) for start, stop in pairwise(edges)]
+    whole = _median(durations)
+    return ceil_div((max(middles) - min(middles)) * BASIS_POINTS, whole) if whole else None
+
+
+def _median(values: NDArray[Any]) -> int:
+    import numpy as np
+
+    place = (len(values) - 1) // 2
+    return int(np.partition(values, place)[place])

@@ -114,10 +114,10 @@ def _durations(trial: Trial) -> NDArray[Any]:
 
 
 def steady_state_drift(trial: Trial) -> Count:
-    """Return how far apart the middles of four quarters lie, of the time allowed a request, in basis points."""
+    """Return how far apart the medians of four quarters lie, over the median of all, in basis points."""
     if not starts_recorded(trial.requests):
         return None, "no_start_times"
-    drift = drift_basis_points(_durations(trial), trial.allowed_ns)
+    drift = drift_basis_points(_durations(trial))
     return drift, None if drift is not None else "too_short"
 
 

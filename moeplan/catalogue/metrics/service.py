@@ -113,11 +113,12 @@ METRICS = (
         "steady_state_drift_basis_points",
         "drift over the trial",
         "basis_points",
-        "How far apart the middles of a trial's quarters lie, of the time the plan allows a request: a queue that "
-        "builds up or an engine that is still warming up pulls them apart. Beyond the limit the trial shows nothing.",
-        "complete requests in start order in four quarters, warm-up left out; ceil(10000 × (greatest - least median of "
-        "the duration) / (TTFT target + (output tokens - 1) × inter-token target)), a median being the value of rank "
-        "ceil(n / 2); none where no start times are recorded or for fewer than 4 requests",
+        "How far apart the medians of a trial's quarters lie, over the median of all: a queue that builds up, an "
+        "engine that is still warming up, or a machine that serves others too pulls them apart. Beyond the limit the "
+        "trial shows nothing.",
+        "duration of complete requests in start order in four quarters, warm-up left out; ceil(10000 × (greatest - "
+        "least median of a quarter) / median of all), a median being the value of rank ceil(n / 2); none where no "
+        "start times are recorded or for fewer than 4 requests",
         PER_TRIAL,
         MOEPLAN,
     ),

@@ -12,7 +12,7 @@ __all__ = ["sla_criteria"]
 LEAST_TRIALS = 3
 """Trials a run needs; each is judged alone."""
 MOST_DRIFT_BASIS_POINTS = 2500
-"""A quarter of the time allowed a request: how far apart the middles of a trial's quarters may lie."""
+"""A quarter of the median: how far apart the medians of a trial's quarters may lie."""
 LEAST_REQUESTS_PER_STREAM = 10
 """So the requests that all streams send at once at the start are at most a tenth."""
 MOST_OVERHEAD_BASIS_POINTS = 1000

@@ -49,7 +49,7 @@ def trial_case(rows: Sequence[Request] | None = None, plan: Plan = PLAN, **trial
     return case_of(plan, lambda planned, number: make_trial(planned, number, rows, **trial))
 
 
-def rising(count: int = 120, step_ns: int = 4 * MS) -> list[Request]:
+def rising(count: int = 120, step_ns: int = MS) -> list[Request]:
     """Return requests of which each takes longer than the last, as where a queue builds up."""
     return [attrs.evolve(row, end_ns=row.end + index * step_ns) for index, row in enumerate(steady_requests(count))]
 

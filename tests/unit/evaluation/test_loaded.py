@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
+from moeplan.model.evidence import RunObservation
 from moeplan.model.policy import LeastBinding
 from moeplan.model.verified import VerifiedRecord
+from moeplan.wire.documents import identify
 from tests.build import (
     STRANGER,
     Case,
@@ -18,6 +20,7 @@ from tests.build import (
     gate_of,
     make_deployment,
     make_digestion,
+    make_evidence,
     ready_case,
 )
 from tests.unit.evaluation.loaded_cases import (
@@ -130,6 +133,16 @@ def test_records_of_another_deployment_decide_nothing() -> None:
     case = loaded_case([make_loaded(PLAN, rows, deployment=make_deployment(arguments=("--x",)))])
     root = criterion_of(case.judge(), "artifact.files_digested")
     assert (root.outcome, root.reason) == ("inconclusive", "mixed_deployments")
+
+
+def test_a_loading_that_was_begun_and_left_no_record_leaves_it_hashed() -> None:
+    case = loaded_case()
+    run = case.evidence.runs[0]
+    manifest = attrs.evolve(run.manifest, observations=(RunObservation("loaded_bytes", None, ()),))
+    begun = attrs.evolve(run, manifest=manifest, digest=identify(manifest))
+    assert (
+        binding(case.but(evidence=make_evidence(case.evidence.records, (begun,), case.evidence.checkpoint))) == "hashed"
+    )
 
 
 def test_taking_the_record_away_never_improves() -> None:
