@@ -65,7 +65,7 @@ def _digest_lead(state: State, criterion: Criterion) -> Judgement:
     obstacle = state.obstacle(records)
     if obstacle is not None:
         return Judgement("inconclusive", None, obstacle, used)
-    doubt, leads = state.doubt(records), list[int]()
+    doubt, leads = state.doubt(records) or state.run_doubt(records), list[int]()
     for item in state.trials:
         by_node, nodes = digest_leads(item, state.digestions), item.record.deployment.nodes
         if by_node is None or not nodes or any(node not in by_node for node in nodes):

@@ -30,15 +30,10 @@ def _cost_inputs(state: State, criterion: Criterion) -> Judgement:
         return missing()
     absent = (not state.of_type("price")) + (not state.trials)
     tokenless = sum(item.requests is not None and not successful_output_tokens(item.requests) for item in state.trials)
-    judged = _with_runs(state, observe(state, criterion, items, absent + tokenless))
+    judged = observe(state, criterion, items, absent + tokenless)
     if judged.outcome != "fail":
         return judged
     return attrs.evolve(judged, outcome="inconclusive", reason="missing_evidence" if absent else "no_server_usage")
-
-
-def _with_runs(state: State, judged: Judgement) -> Judgement:
-    """Let what is amiss with the trials' runs stand in the way of a pass."""
-    return doubted(judged, state.run_obstacle()) if judged.outcome == "pass" else judged
 
 
 def _cost(state: State, criterion: Criterion) -> Judgement:
@@ -46,7 +41,7 @@ def _cost(state: State, criterion: Criterion) -> Judgement:
     if not prices or not state.trials:
         return missing()
     observed, why = _dearest(state, prices)
-    return _with_runs(state, observe(state, criterion, state.of_type("price", "serving_trial"), observed, why))
+    return observe(state, criterion, state.of_type("price", "serving_trial"), observed, why)
 
 
 def _dearest(state: State, prices: list[Price]) -> tuple[int | None, str | None]:
@@ -54,6 +49,8 @@ def _dearest(state: State, prices: list[Price]) -> tuple[int | None, str | None]
         return None, "currencies_differ"
     if any(price.accelerators < state.plan.target.requested_accelerators for price in prices):
         return None, "accelerators_unpriced"
+    if any(price.dated > state.at for price in prices):
+        return None, "after_instant"
     costs: list[int] = []
     for item in state.trials:
         payload = item.record.payload
@@ -76,7 +73,7 @@ def _energy(state: State, criterion: Criterion) -> Judgement:
     known = [value for value, _why in found if value is not None]
     observed = max(known) if len(known) == len(found) else None
     why = next((why for _value, why in found if why is not None), None)
-    return _with_runs(state, observe(state, criterion, (*memory, *state.trials), observed, why))
+    return observe(state, criterion, (*memory, *state.trials), observed, why)
 
 
 def _energy_of(state: State, item: VerifiedRecord, memory: tuple[VerifiedRecord, ...]) -> tuple[int | None, str | None]:
@@ -87,7 +84,8 @@ def _energy_of(state: State, item: VerifiedRecord, memory: tuple[VerifiedRecord,
         for name, energy in device_energy(item.record, record.record, record.series).items():
             other = devices.get(name)
             devices[name] = energy if other is None else max(other, energy or 0)
-    known = [energy for energy in devices.values() if energy is not None]
+    # No accelerator serves on nothing: a counter that stands still was not read.
+    known = [energy for energy in devices.values() if energy]
     if len(known) < max(len(devices), state.plan.target.requested_accelerators):
         return None, "power_not_measured"
     tokens = successful_output_tokens(item.requests)

@@ -78,7 +78,8 @@ def observe(
     """Return the judgement of one observation drawn from ``records``.
 
     Records of another plan, checkpoint, runtime or deployment, or of later than the instant, decide nothing; records
-    that no trusted runner signed, or beside which something was taken away, can fail a criterion and never pass it.
+    that no trusted runner signed, or beside which something was taken away, can fail a criterion and never pass it. The
+    same holds of trials whose runs are not whole.
     """
     if not records:
         return missing()
@@ -90,4 +91,6 @@ def observe(
         observed, reason = None, "value_too_large"
     outcome, why = compare(criterion, observed, reason)
     judged = Judgement(outcome, observed, why, used, binding=state.binding_of(records))
-    return doubted(judged, state.doubt(records) or state.run_doubt(records))
+    judged = doubted(judged, state.doubt(records) or state.run_doubt(records))
+    trials = any(item.record.type == "serving_trial" for item in records)
+    return doubted(judged, state.run_obstacle()) if trials and judged.outcome == "pass" else judged

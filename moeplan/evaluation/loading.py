@@ -21,7 +21,7 @@ from moeplan.model.evidence import ServingTrial
 from moeplan.model.observations import COMPLETE_ENVIRONMENT, Environment, Smoke
 from moeplan.model.plan import Criterion
 from moeplan.model.verified import VerifiedRecord
-from moeplan.units import MAX_SAFE_INTEGER, parse_instant
+from moeplan.units import MAX_SAFE_INTEGER, NS_PER_S, parse_instant
 
 __all__ = ["JUDGES", "LOG_SLACK_SECONDS"]
 
@@ -107,7 +107,21 @@ def _log_doubt(state: State) -> str | None:
         covering = {log_payload(item).role for item in logs if _covers(item, trial)}
         if any(role.role not in covering for role in state.plan.deployment.roles):
             return "log_ends_early"
+        if not any(_covers(item, trial) and _holds_start(item, trial) for item in logs):
+            return "log_of_other_start"
     return None
+
+
+def _holds_start(log: VerifiedRecord, trial: VerifiedRecord) -> bool:
+    """Return whether the engine start that served a trial may be one of the log's: one is ready after it began."""
+    started = trial.record.engine_start
+    if started is None:
+        return True
+    lead = (parse_instant(started) - parse_instant(log.record.interval.start)) * NS_PER_S
+    named = log.record.engine_start
+    if named is not None and parse_instant(named) > parse_instant(started) + LOG_SLACK_SECONDS:
+        return False
+    return any(start.ready_ns is None or start.ready_ns >= lead for start in engine_starts(log))
 
 
 def _covers(log: VerifiedRecord, trial: VerifiedRecord) -> bool:
@@ -121,7 +135,8 @@ def _environment(state: State, criterion: Criterion) -> Judgement:
         return missing()
     records = state.of_type("environment", "engine_log")
     judged = observe(state, criterion, records, _parts_missing(state))
-    if judged.outcome != "fail":
+    unnamed = any(item.record.deployment.nodes is None for item in state.of_type("environment"))
+    if judged.outcome != "fail" and not (unnamed and judged.outcome == "pass"):
         return judged
     return attrs.evolve(judged, outcome="inconclusive", reason="environment_incomplete")
 
@@ -157,9 +172,9 @@ def _speculation(state: State, criterion: Criterion) -> Judgement:
         judged = observe(state, criterion, records, min(drafted))
         return _unless(judged, None if len(drafted) == len(counters) else "speculation_not_observed")
     logs = _logs(state)
-    shown = [value for item in logs for value in log_numbers(item, "draft_tokens")]
+    shown = [max(numbers) for numbers in (log_numbers(item, "draft_tokens") for item in logs) if numbers]
     off = any("none" in log_words(item, "speculation") for item in logs)
-    observed = 0 if off else max(shown, default=None)
+    observed = 0 if off else min(shown, default=None)
     return observe(state, criterion, records, observed, "speculation_not_observed")
 
 

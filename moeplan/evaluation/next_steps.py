@@ -58,10 +58,12 @@ REASONS = {
     "loaded_bytes_differ": "the engine loaded other bytes than the checkpoint's files hold; fetch the checkpoint "
     "again, digest it on each node, and start the engine on it",
     "log_ends_early": "a trial runs outside the log; import the log as it is after the last trial",
+    "log_of_other_start": "no log holds the engine start that served a trial; import the log of that start",
     "log_not_whole": "the log does not begin with the engine's first line; import it from there",
     "memory_part_not_exposed": "the engine does not tell this part; waive it, or use a release that does",
     "memory_part_not_told": "start the engine with the probe; give --probe-dir of all ranks to collect metrics",
     "mixed_deployments": "keep records of one deployment in one bundle",
+    "more_accelerators": "the record was made on more accelerators than the plan asks for; plan with as many",
     "no_complete_requests": "no request completed; see the tool's errors",
     "no_engine_counters": "import with --metrics BEFORE AFTER…",
     "no_prompt_tokens": "the engine counted no prompt tokens in this trial; check which engine was scraped",

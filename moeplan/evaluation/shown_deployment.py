@@ -93,9 +93,8 @@ def _expert_parallel(item: VerifiedRecord) -> set[int | str]:
     )
     if not switch:
         return set()
-    if switch == {0}:
-        return {1}
-    return {a * b for a in tensor for b in data}
+    off: set[int | str] = {1} if 0 in switch else set()
+    return off.union(a * b for a in tensor for b in data if 1 in switch)
 
 
 def _precisions(types: set[str], quantizations: set[str]) -> set[int | str]:
@@ -103,7 +102,8 @@ def _precisions(types: set[str], quantizations: set[str]) -> set[int | str]:
     real = {word for word in quantizations if word.lower() not in ("none", "")}
     if not real:
         return {_word(word) for word in types}
-    return {_word(word) for word in real if word.lower() not in _CONTAINERS}
+    plain: set[int | str] = {_word(word) for word in types if real < quantizations}
+    return plain.union(_word(word) for word in real if word.lower() not in _CONTAINERS)
 
 
 def _word(text: str) -> str:

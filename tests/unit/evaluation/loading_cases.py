@@ -195,6 +195,11 @@ LOADING_REASONS: dict[str, tuple[Callable[[], Case], str, str]] = {
         "inconclusive",
     ),
     "log_ends_early": (_with(make_log(_PLAN, seconds=600)), "load.fatal_signatures", "inconclusive"),
+    "log_of_other_start": (
+        _with(make_log(_PLAN, start="2026-03-01T08:30:00Z", engine_start=None)),
+        "load.fatal_signatures",
+        "inconclusive",
+    ),
     "log_not_whole": (_with(make_log(_PLAN, whole=False)), "load.fatal_signatures", "inconclusive"),
     "role_not_observed": (_with(make_log(_PLAN, role="prefill")), "load.ready", "inconclusive"),
     "speculation_not_observed": (lambda: drafted(12, None), "load.speculation", "inconclusive"),

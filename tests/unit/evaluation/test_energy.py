@@ -72,6 +72,11 @@ def test_an_accelerator_that_was_not_measured_leaves_it_open() -> None:
         assert judged(memory) == ("inconclusive", None, "power_not_measured")
 
 
+def test_a_counter_that_stands_still_was_not_read() -> None:
+    rows = [row for gpu in GPUS for row in counters(gpu, 0 if gpu == "gpu-2" else 500_000)]
+    assert judged(make_memory(ASKED, rows)) == ("inconclusive", None, "power_not_measured")
+
+
 def test_a_record_that_does_not_enclose_every_trial_leaves_it_open() -> None:
     rows = [row for gpu in GPUS for row in counters(gpu, end=3000)]
     assert judged(make_memory(ASKED, rows, seconds=3000)) == ("inconclusive", None, "power_not_measured")

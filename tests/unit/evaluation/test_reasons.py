@@ -120,6 +120,12 @@ def mixed() -> Case:
     return case_of(PLAN, trial)
 
 
+def of_nine() -> Case:
+    """Keep trials of a deployment that names one accelerator more than the plan asks for."""
+    nine = make_deployment(accelerators=tuple(f"gpu-{number}" for number in range(9)))
+    return case_of(PLAN, lambda plan, number: make_trial(plan, number, deployment=nine), digestions=[])
+
+
 def of_plan(**changes: Any) -> Case:
     """Keep the evidence of another plan."""
     return ready_case().but(plan=build_plan(**changes))
@@ -214,6 +220,7 @@ CASES: dict[str, tuple[Callable[[], Case], str, str]] = {
     "limit_not_met": (lambda: trials_with(each_row(input_tokens=31)), "sla.input_tokens", "fail"),
     "missing_evidence": (lambda: ready_case(), "memory.phases", "waived"),
     "mixed_deployments": (mixed, "sla.ttft_p95", "inconclusive"),
+    "more_accelerators": (of_nine, "sla.ttft_p95", "inconclusive"),
     "no_complete_requests": (lambda: trials_with(each_row(outcome="error")), "sla.input_tokens", "inconclusive"),
     "no_engine_counters": (
         lambda: case_of(PLAN, lambda plan, number: make_trial(plan, number, engine_counters=None)),
