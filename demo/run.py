@@ -188,8 +188,8 @@ def main() -> None:
             shutil.rmtree(work, ignore_errors=True)
     print(
         "\nThe signed verdict was reproduced byte for byte. It is 'inconclusive', and rightly: the recording does not"
-        "\nshow that the checkpoint was hashed before the engine started, the workload declares no cached share, and two"
-        "\nof the three trials were not in a steady state."
+        "\nshow that the checkpoint was hashed before the engine started, the workload declares no cached share, and"
+        "\ntwo of the three trials were not in a steady state."
         f"\ndemo: {time.monotonic() - started:.1f} s"
     )
 
