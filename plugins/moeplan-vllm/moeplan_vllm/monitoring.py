@@ -108,6 +108,11 @@ def _chunk_gap(criterion: Criterion, where: str) -> _Made:
     return _quantile(criterion, where, "vllm:inter_token_latency_seconds", "InterTokenLatency", "Inter-token latency")
 
 
+def _tpot(criterion: Criterion, where: str) -> _Made:
+    metric, words = "vllm:request_time_per_output_token_seconds", "A request's time per output token"
+    return _quantile(criterion, where, metric, "TimePerOutputToken", words)
+
+
 def _quantile(criterion: Criterion, where: str, metric: str, name: str, words: str) -> _Made:
     if type(criterion.limit) is not int or criterion.comparator != "le":
         return None
@@ -137,6 +142,7 @@ _MADE: Mapping[str, Callable[[Criterion, str], _Made]] = {
     "engine_ready": _ready,
     "ttft_p95_ns": _ttft,
     "chunk_gap_p95_ns": _chunk_gap,
+    "tpot_p95_ns": _tpot,
     "failed_requests": _failed,
     "prefix_cache_share_basis_points": _cache_share,
 }
