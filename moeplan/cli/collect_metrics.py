@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from moeplan.cli.endpoint_options import require_range, seconds
 from moeplan.cli.observation_options import add_observation, observation_context
+from moeplan.cli.telemetry_options import node_and_key
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -106,26 +107,11 @@ def _endpoint(text: str) -> tuple[str | None, str]:
 
 
 def _watched(args: argparse.Namespace) -> Watched:
-    import re
-    import secrets
-    import socket
-
-    from moeplan.errors import InputError, Issue, escape
-    from moeplan.model.fields import ID_PATTERN
-    from moeplan.model.pseudonyms import KEY_BYTES, pseudonym
-    from moeplan.wire.pseudonym_key import read_pseudonym_key
     from moeplan.workflows.metrics_reader import Watched
 
-    if args.node is None and args.pseudonym_key is None:
-        expected = "--node NAME, or --pseudonym-key FILE"
-        raise InputError(Issue("--node", "usage", "the node has no pseudonym", expected))
-    if args.node is not None and (len(args.node) > 100 or re.fullmatch(ID_PATTERN[1:-1], args.node) is None):
-        shown = escape(repr(args.node), 80)
-        raise InputError(Issue("--node", "invalid_value", "not a pseudonym", "such as node-3f2a9c0d1b7e", shown))
     if args.pid is not None:
         require_range("--pid", args.pid, 1, 2**22)
-    key = secrets.token_bytes(KEY_BYTES) if args.pseudonym_key is None else read_pseudonym_key(args.pseudonym_key)
-    node = args.node or pseudonym(key, "node", socket.gethostname().lower())
+    node, key = node_and_key(args)
     return Watched(node, key, args.pid, args.process_name, args.cpu_engine)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from moeplan.importers.telemetry import TelemetryInputs
     from moeplan.wire.observation import SideFile
 
-__all__ = ["add_pages", "add_telemetry", "given_pages", "telemetry_inputs"]
+__all__ = ["add_pages", "add_telemetry", "given_pages", "node_and_key", "telemetry_inputs"]
 
 
 def add_telemetry(parser: argparse.ArgumentParser) -> None:
@@ -71,13 +71,25 @@ def telemetry_inputs(args: argparse.Namespace) -> TelemetryInputs:
     Raises:
         InputError: neither node nor key, or a name or a phase is malformed.
     """
+    from moeplan.importers.telemetry import TelemetryInputs
+    from moeplan.importers.telemetry_times import read_phase
+
+    phases = tuple(read_phase(text) for text in args.phase)
+    node, key = node_and_key(args)
+    return TelemetryInputs(observation_context(args), node, key, phases)
+
+
+def node_and_key(args: argparse.Namespace) -> tuple[str, bytes]:
+    """Return the pseudonym of the node, and the key of those of its devices: without a file a key of this call alone.
+
+    Raises:
+        InputError: neither of the two options, or the name is no pseudonym.
+    """
     import re
     import secrets
     import socket
 
     from moeplan.errors import InputError, Issue, escape
-    from moeplan.importers.telemetry import TelemetryInputs
-    from moeplan.importers.telemetry_times import read_phase
     from moeplan.model.fields import ID_PATTERN
     from moeplan.model.pseudonyms import KEY_BYTES, pseudonym
     from moeplan.wire.pseudonym_key import read_pseudonym_key
@@ -88,7 +100,5 @@ def telemetry_inputs(args: argparse.Namespace) -> TelemetryInputs:
     if args.node is not None and (len(args.node) > 100 or re.fullmatch(ID_PATTERN[1:-1], args.node) is None):
         shown = escape(repr(args.node), 80)
         raise InputError(Issue("--node", "invalid_value", "not a pseudonym", "such as node-3f2a9c0d1b7e", shown))
-    phases = tuple(read_phase(text) for text in args.phase)
     key = secrets.token_bytes(KEY_BYTES) if args.pseudonym_key is None else read_pseudonym_key(args.pseudonym_key)
-    node = args.node or pseudonym(key, "node", socket.gethostname().lower())
-    return TelemetryInputs(observation_context(args), node, key, phases)
+    return args.node or pseudonym(key, "node", socket.gethostname().lower()), key
