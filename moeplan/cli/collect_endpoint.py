@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from moeplan.cli.endpoint_options import add_target, add_way, endpoint_name, seconds, target_options
+from moeplan.cli.load_pod_options import add_pod, load_pod, show_pod
 from moeplan.cli.observation_options import add_observation, observation_context
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     limits.add_argument("--connect-deadline", default="10", metavar="S", help="to connect (default 10)")
     limits.add_argument("--first-byte-deadline", default="120", metavar="S", help="to the first byte (default 120)")
     limits.add_argument("--deadline", default="600", metavar="S", help="to the end (default 600)")
+    add_pod(parser)
     add_observation(parser)
 
 
@@ -97,8 +99,16 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.cli.output import note
     from moeplan.errors import escape
 
+    pod = load_pod(args)
+    if args.render_only:
+        return show_pod(args)
     settings, context = _settings(args), observation_context(args)
-    if args.tool is None:
+    if pod is not None:
+        from moeplan.workflows.collect_in_pod import collect_in_pod
+
+        deadline = seconds("--trial-deadline", args.trial_deadline) // 10**9
+        made = collect_in_pod(settings, pod, context, args.output, note, deadline)
+    elif args.tool is None:
         from moeplan.workflows.collect_endpoint import collect_endpoint
 
         made = collect_endpoint(settings, context, args.output, note)

@@ -72,6 +72,8 @@ def _through(args: argparse.Namespace) -> str:
 
     if not hasattr(args, "through"):
         return "direct"
+    if getattr(args, "load_image", None) is not None:
+        return "service" if args.through is None else str(args.through)
     forwarded = args.kube_context is not None and parse_address(args.url).local
     if forwarded and args.through not in (None, "port-forward"):
         message = "a cluster's endpoint at localhost is reached through a port-forward"

@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -137,7 +137,7 @@ class EndpointCollection:
 
     async def collect(self) -> CollectedRun:
         """Run every trial."""
-        target = await open_target(self._run.target)
+        target = await self._open()
         try:
             await self._check_lengths(target)
             journal = Journal(self._output, self._manifest())
@@ -150,6 +150,22 @@ class EndpointCollection:
             target.close()
         return CollectedRun(journal.manifest, tuple(self._made), tuple(self._findings))
 
+    async def _open(self) -> Target:
+        return await open_target(self._run.target)
+
+    async def _counted(self, target: Target, text: str) -> int | None:
+        return await counted_tokens(target, text)
+
+    async def _page(self, target: Target) -> bytes | None:
+        return await settled_page(target.page)
+
+    async def _load(
+        self, target: Target, plan: LoadPlan, bodies: Sequence[bytes], done: Callable[[int], None] = lambda _count: None
+    ) -> tuple[int, ObservedTrial]:
+        """Send a plan's requests; return when it began, in ns of Unix time, and what was seen."""
+        started = time.time_ns()
+        return started, await run_load(plan, bodies, target.connections, self._run.deadlines, done)
+
     async def _check_lengths(self, target: Target) -> None:
         """Let the engine count the first prompts too; a client's tokenizer may not be the engine's."""
         plan = plan_load(self._run.workload, "1")
@@ -157,7 +173,7 @@ class EndpointCollection:
             text = self._run.prompts.prompt(request.blocks)
             if not isinstance(text, str):
                 return
-            counted = await counted_tokens(target, text)
+            counted = await self._counted(target, text)
             if counted is None:
                 message = "the endpoint offers no /tokenize: prompt lengths are the tokenizer's of --tokenizer"
                 self._findings.append(Finding("lengths_not_checked", "info", message, None))
@@ -204,15 +220,14 @@ class EndpointCollection:
         bodies = self._bodies(target, plan)
         raw: bytes | None = None
         try:
-            before = await settled_page(target.page)
+            before = await self._page(target)
             warmed = await self._warm_up(target, number)
             self._say(f"trial {number} of {self._run.trials}: {len(bodies)} requests")
-            started = time.time_ns()
-            seen = await run_load(plan, bodies, target.connections, self._run.deadlines, self._progress(number))
+            started, seen = await self._load(target, plan, bodies, self._progress(number))
             raw = self._raw(plan, seen, warmed, started)
             if seen.interrupted:
                 raise asyncio.CancelledError
-            after = await settled_page(target.page)
+            after = await self._page(target)
         except asyncio.CancelledError:
             self._abort(number, raw, journal)
             self._say(f"stopped in trial {number}")
@@ -240,7 +255,7 @@ class EndpointCollection:
         )
         plan = plan_load(ahead, f"warmup/{number}")
         self._say(f"trial {number}: {count} requests to warm up")
-        seen = await run_load(plan, self._bodies(target, plan), target.connections, self._run.deadlines)
+        _started, seen = await self._load(target, plan, self._bodies(target, plan))
         if seen.interrupted:
             raise asyncio.CancelledError
         return seen.requests
