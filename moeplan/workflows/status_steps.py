@@ -49,7 +49,7 @@ def _hashing(plan: Plan) -> int:
 
 
 def _digest(plan: Plan) -> tuple[str, int]:
-    command = f"moeplan checkpoint digest DIR --record digest.json --node NODE --plan plan.json {_runtime(plan)}"
+    command = f"moeplan checkpoint digest DIR --record digest --tensors --node NODE --plan plan.json {_runtime(plan)}"
     return f"{command} --serving-node NODE -o checkpoint.json", _hashing(plan)
 
 
@@ -66,13 +66,13 @@ def _trials(plan: Plan) -> tuple[str, int]:
 
 
 def _memory(plan: Plan) -> tuple[str, int]:
-    return f"moeplan collect metrics --url URL {_stated(plan)} -o memory", _PHASE_MINUTES + _trial_minutes(plan)
+    return f"moeplan collect metrics --endpoint URL {_stated(plan)} -o memory", _PHASE_MINUTES + _trial_minutes(plan)
 
 
 def _counts(plan: Plan) -> tuple[str, int]:
     start = ceil_div(plan.objectives.ready_within_seconds, 60)
-    command = f"moeplan import probe PROBE-DIR {_stated(plan)} -o experts"
-    return f"{command}, after a start with MOEPLAN_PROBE_COUNT=1", start + _trial_minutes(plan)
+    command = f"moeplan import probe PROBE-DIR --metrics BEFORE AFTER {_stated(plan)} -o experts"
+    return f"{command}  # of a start with MOEPLAN_PROBE_COUNT=1", start + _trial_minutes(plan)
 
 
 def _failure(plan: Plan) -> tuple[str, int]:
@@ -80,8 +80,13 @@ def _failure(plan: Plan) -> tuple[str, int]:
     return command, 1 + ceil_div(plan.objectives.ready_within_seconds, 60)
 
 
+def _price(plan: Plan) -> tuple[str, int]:
+    priced = f"--accelerators {plan.target.requested_accelerators} --currency CODE --per-accelerator-hour AMOUNT"
+    return f"moeplan import price {priced} --dated DATE --source TEXT {_stated(plan)} -o price", 1
+
+
 def _loaded(plan: Plan) -> tuple[str, int]:
-    return f"moeplan import probe PROBE-DIR {_stated(plan)} -o loaded, after a start with MOEPLAN_PROBE_HASH=1", 1
+    return f"moeplan import probe PROBE-DIR {_stated(plan)} -o loaded  # of a start with MOEPLAN_PROBE_HASH=1", 1
 
 
 def _short(command: str) -> Callable[[Plan], tuple[str, int]]:
@@ -100,6 +105,6 @@ _STEPS: dict[str, Callable[[Plan], tuple[str, int]]] = {
     "environment": _short("collect environment --pid PID --node NODE {stated} -o environment"),
     "smoke": _short("collect smoke --url URL {stated} -o smoke"),
     "communication_trace": _short("import torch-trace TRACE.json {stated} -o trace"),
-    "price": _short("import price {stated} -o price"),
+    "price": _price,
     "quality_result": _short("import lm-eval RESULTS.json SAMPLES.jsonl {stated} -o quality"),
 }
