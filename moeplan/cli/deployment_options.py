@@ -27,6 +27,7 @@ T = TypeVar("T")
 
 _DIGEST = r"sha256:[0-9a-f]{64}"
 _IMAGE = re.compile(rf"(?:[^@\s]+@)?({_DIGEST})", re.ASCII)
+_SECRET = re.compile(r"--?(?:[a-z0-9]+[-_])*(?:api[-_]?key|hf[-_]token|password|secret)s?(?:=|$|\s)", re.IGNORECASE)
 _MOST_ARGUMENTS_BYTES = 1 << 20
 
 
@@ -197,4 +198,13 @@ def _arguments(path: str) -> tuple[str, ...]:
         raise InputError(
             Issue(escape(path, 400), "wrong_encoding", f"not UTF-8 at byte {error.start}", "UTF-8")
         ) from None
-    return tuple(line for line in text.splitlines() if line)
+    words = tuple(line for line in text.splitlines() if line)
+    for number, word in enumerate(words, 1):
+        if _SECRET.match(word):
+            where, message = (
+                escape(path, 400),
+                f"argument {number} gives the engine a key, and a record holds arguments",
+            )
+            step = "give the engine its key by VLLM_API_KEY or HF_TOKEN, and take the argument out of the file"
+            raise InputError(Issue(where, "secret_argument", message, "arguments without keys", None, step))
+    return words

@@ -119,8 +119,11 @@ def _none_in_kernel(looks: Iterable[Mapping[str, Any]]) -> bool:
 
 
 def facts_of_pod(pod: PodStatus) -> list[EnvironmentFact]:
-    """Return the image of every container that lends code, init containers and sidecars too, by its digest."""
-    images = {f"image-{one.kind}-{one.name}": one.image or "no digest in the status" for one in pod.containers}
+    """Return the image of every container that lends code, init containers and sidecars too, by digest; no name."""
+    images = {
+        f"image-{one.kind}-{number}": one.image or "no digest in the status"
+        for number, one in enumerate(pod.containers)
+    }
     restarts = {"restarts": sum(one.restarts for one in pod.containers)}
     return _facts("container", {"runtime": "kubernetes", **images, **restarts}, "kubectl")
 

@@ -12,7 +12,7 @@ from array import array
 from collections.abc import Mapping
 from typing import IO, Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
 from moeplan.importers.aiperf_findings import phase_findings
 from moeplan.importers.aiperf_phase import Phase, WarmUp
 from moeplan.importers.aiperf_summary import AiperfSummary, no_summary, read_summary
@@ -27,6 +27,7 @@ from moeplan.importers.aiperf_values import (
     tokens_at,
     with_gaps,
 )
+from moeplan.importers.shown import shown
 from moeplan.importers.streamed_lines import read_objects
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 
@@ -59,7 +60,7 @@ def import_aiperf(data: bytes | IO[bytes], inputs: TrialInputs) -> tuple[Importe
         metadata, metrics = document["metadata"], document["metrics"]
         kind, index = metadata.get("benchmark_phase"), metadata.get("phase_index")
         if kind not in _PHASES or (index is not None and type(index) is not int):
-            got = escape(repr(kind), 40)
+            got = shown(kind)
             raise InputError(
                 Issue(metadata_path(number, "benchmark_phase"), "invalid_value", "not a phase", str(_PHASES), got)
             )

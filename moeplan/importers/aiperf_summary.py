@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
+from moeplan.importers.shown import shown
 from moeplan.importers.tool_json import parse_tool_json
 from moeplan.model.evidence import Claim
 
@@ -87,7 +88,7 @@ def _claims(document: dict[str, Any]) -> Iterator[Claim]:
         if entry is None:
             continue
         if type(entry) is not dict or entry.get("unit") != unit:
-            got = escape(repr(entry.get("unit") if type(entry) is dict else entry), 40)
+            got = shown(entry.get("unit") if type(entry) is dict else entry)
             raise InputError(Issue(f"$.{name}.unit", "unknown_unit", "not the unit known here", unit, got))
         for statistic in _STATISTICS if name in TIMES else ("avg",):
             value = entry.get(statistic)
@@ -95,7 +96,7 @@ def _claims(document: dict[str, Any]) -> Iterator[Claim]:
                 continue
             text = str(value)
             if type(value) not in (int, Decimal) or len(text) > _CLAIM_LENGTH:
-                got = escape(repr(value), 40)
+                got = shown(value)
                 raise InputError(Issue(f"$.{name}.{statistic}", "invalid_value", "value refused", "a number", got))
             yield Claim(f"{name}.{statistic}" if name in TIMES else name, text)
 

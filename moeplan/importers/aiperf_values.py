@@ -10,8 +10,9 @@ from fractions import Fraction
 from itertools import chain, islice
 from typing import Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
 from moeplan.importers.exact_ns import many_to_ns, one_to_ns
+from moeplan.importers.shown import shown
 from moeplan.importers.streamed_lines import at_line
 from moeplan.model.columns import view
 from moeplan.units import NS_PER_MS
@@ -70,7 +71,7 @@ def moment_at(metadata: Mapping[str, Any], key: str, number: int) -> int:
     """Return a moment in ns since 1970."""
     value = metadata.get(key)
     if type(value) is not int or not 0 < value < _MOST_EPOCH_NS:
-        got = escape(repr(value), 40)
+        got = shown(value)
         raise InputError(
             Issue(metadata_path(number, key), "invalid_value", "value refused", "nanoseconds since 1970", got)
         )
@@ -87,7 +88,7 @@ def _value(metrics: Mapping[str, Any], name: str, unit: str, number: int) -> Any
     if entry is None:
         return None
     if type(entry) is not dict or entry.get("unit") != unit:
-        got = escape(repr(entry.get("unit") if type(entry) is dict else entry), 40)
+        got = shown(entry.get("unit") if type(entry) is dict else entry)
         path = at_line(number, f"$.metrics.{name}.unit")
         raise InputError(Issue(path, "unknown_unit", "a unit that this importer does not know", unit, got))
     return entry.get("value")
@@ -95,7 +96,7 @@ def _value(metrics: Mapping[str, Any], name: str, unit: str, number: int) -> Any
 
 def _refused(name: str, number: int, expected: str, value: Any) -> InputError:
     path = at_line(number, f"$.metrics.{name}.value")
-    return InputError(Issue(path, "invalid_value", "value refused", expected, escape(repr(value), 40)))
+    return InputError(Issue(path, "invalid_value", "value refused", expected, shown(value)))
 
 
 def ns_at(metrics: Mapping[str, Any], name: str, number: int) -> int | None:

@@ -17,6 +17,7 @@ import attrs
 
 from moeplan.errors import InputError, Issue, escape
 from moeplan.importers.lm_eval_claims import result_findings
+from moeplan.importers.shown import shown, version_word
 from moeplan.importers.streamed_lines import at_line, read_objects
 from moeplan.importers.tool_files import tool_of
 from moeplan.importers.tool_json import parse_tool_json
@@ -96,7 +97,7 @@ def import_lm_eval(
         QualityResult(tasks=tasks, row_count=len(table)),
         {"quality": table},
         context=context,
-        collector=Collector("lm-eval", str(version)[:64], "lm-eval", LM_EVAL_IMPORTER_VERSION),
+        collector=Collector("lm-eval", version_word(str(version)), "lm-eval", LM_EVAL_IMPORTER_VERSION),
         interval=interval,
         side_files=[
             SideFile(
@@ -203,7 +204,7 @@ def _identifier(text: str) -> str:
     name = text.lower()
     if len(name) > _ID_LENGTH or not re.fullmatch(ID_PATTERN, name):
         expected = "letters, digits, '.', '_' and '-'"
-        raise InputError(Issue("$", "invalid_name", "name that no record holds", expected, escape(repr(text), 60)))
+        raise InputError(Issue("$", "invalid_name", "name that no record holds", expected, shown(text)))
     return name
 
 

@@ -13,6 +13,7 @@ from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, escape
 from moeplan.importers.enclosing import neutral_name
 from moeplan.importers.given import GivenFile
+from moeplan.importers.shown import shown
 from moeplan.model.deployment import Deployment
 from moeplan.model.evidence import Attachment, Claim, Collector, EvidenceRecord, Interval, Preflight, PreflightHost
 from moeplan.model.preflight import Imported, ImportedHost, ImportedRow
@@ -161,7 +162,7 @@ def _instant(host: ImportedHost, offset: int) -> str:
         written = datetime.strptime(host.generated, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
         return format_instant(int(written.timestamp()) - offset)
     except (ValueError, OverflowError, OSError):
-        got = escape(repr(host.generated), 40)
+        got = shown(host.generated)
         raise InputError(
             Issue("$.generated", "invalid_instant", "not a time", "YYYY-MM-DD HH:MM:SS", got), source=escape(host.file)
         ) from None

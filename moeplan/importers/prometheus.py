@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 import attrs
 
 from moeplan.errors import InputError, Issue, escape
+from moeplan.importers.shown import model_word
 from moeplan.model.evidence import EngineCounters
 from moeplan.units import MAX_SAFE_INTEGER, NS_PER_S
 from moeplan.wire.prometheus_text import MAX_METRICS_BYTES, NUMBER, Sample, parse_exposition
@@ -179,7 +180,7 @@ def counters_between(before: EngineSnapshot, after: EngineSnapshot) -> EngineCou
     if before.model != after.model:
         message, step = "the two scrapes are of different models", "scrape one engine before and after each trial"
         raise InputError(
-            Issue("model_name", "model_differs", message, escape(repr(before.model)), escape(repr(after.model)), step)
+            Issue("model_name", "model_differs", message, model_word(before.model), model_word(after.model), step)
         )
     if before.start_text is not None and after.start_text is not None and before.start_text != after.start_text:
         raise _reset(START, before.start_text, after.start_text)

@@ -14,7 +14,8 @@ from fractions import Fraction
 from math import isqrt
 from typing import TYPE_CHECKING, Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
+from moeplan.importers.shown import shown
 from moeplan.model.columns import exact_sum, exact_sum_of_squares, view
 from moeplan.model.evidence import Claim
 from moeplan.model.finding import Finding
@@ -58,9 +59,7 @@ def read_claims(document: dict[str, Any]) -> tuple[Claim, ...]:
             continue
         text = str(value)
         if type(value) not in (int, Decimal) or len(text) > _CLAIM_LENGTH:
-            raise InputError(
-                Issue(child("$", name), "invalid_value", "value refused", "a number", escape(repr(value), 60))
-            )
+            raise InputError(Issue(child("$", name), "invalid_value", "value refused", "a number", shown(value)))
         made.append(Claim(name, text))
     return tuple(made)
 

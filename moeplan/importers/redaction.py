@@ -14,6 +14,7 @@ _SECRET = r"api[_-]?key|access[_-]?key|token(?!s)|passw(?:or)?d|secret|credentia
 _SECRET_WORDS = rf"[a-z0-9_-]*(?:{_SECRET})[a-z0-9_-]*"
 _NAME_WORDS = r"user(?:[_-]?name)?|owner|login|host(?:[_-]?name)?|node[_-]?name|email|server[_-]?name"
 _DOMAINS = r"com|net|org|io|ai|dev|cloud|co|de|eu|uk|fr|us|cn|jp|edu|gov|internal|local|lan|corp|intra|cluster|svc|home"
+_DOMAINS += "|example|test|localdomain"
 _VALUE = r"(?:\[[^\]]*\]|\"[^\"]*\"|'[^']*'|(?:bearer|basic)\s+\S+|[^\s,;)}\]]+)"
 
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
@@ -42,6 +43,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"(?:[A-Za-z]:\\|\\\\)[^\s'\"<>,;]+", "<path>"),
         (r"(?<![A-Za-z0-9_<])(?:~|\.{1,2})?(?:/[^\s'\"<>,;:()\[\]{}|]+)+/?", "<path>"),
         (rf"\b(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+(?:{_DOMAINS})\b(?::\d+)?", "<host>"),
+        # Any name of three parts or more that begins as machines' names do, with a digit or a hyphen in it.
+        (r"(?<![a-z0-9./_-])(?=[a-z0-9-]*[0-9-])[a-z0-9-]*[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+\.[a-z]{2,}\b", "<host>"),
         (r"\bip-\d{1,3}(?:-\d{1,3}){3}\b", "<host>"),
     )
 )

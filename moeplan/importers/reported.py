@@ -43,6 +43,7 @@ _RAW = ("ttfts", "itls", "errors")
 """Lists of ``vllm bench serve`` and ``bench_serving`` that make a file raw data."""
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.,%|+-]*:?", re.ASCII)
 """Keys that name a figure; what holds addresses, paths or device names has other characters."""
+_ADDRESS = re.compile(r"://|@|\b\d{1,3}(?:\.\d{1,3}){3}\b", re.ASCII)
 _MOST_CLAIMS = 1000
 _MOST_NAME = 100
 _MOST_DEPTH = 8
@@ -198,7 +199,7 @@ def _findings(document: dict[str, Any]) -> Iterator[Finding]:
 
 def _text(value: Any) -> str | None:
     """Return a model's name; of a path on the tool's machine the last part alone."""
-    if type(value) is not str or not value.isprintable():
+    if type(value) is not str or not value.isprintable() or _ADDRESS.search(value):
         return None
     name = value.rstrip("/").rsplit("/", 1)[-1] if value.startswith(("/", "~", ".")) else value
     return name if 0 < len(name) <= 200 else None

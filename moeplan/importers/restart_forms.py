@@ -54,7 +54,7 @@ class TimelineRequest:
 class Timeline:
     """What a file tells: when it began (ns since the epoch), how long it took, requests and events.
 
-    ``enclosed``: whether the file may lie in a bundle as it is. ``interrupted``: it has no regular end.
+    ``interrupted``: it has no regular end.
     """
 
     source: str
@@ -66,7 +66,6 @@ class Timeline:
     requests: tuple[TimelineRequest, ...]
     events: tuple[TimedEvent, ...]
     interrupted: bool
-    enclosed: bool
 
 
 Line = tuple[str, dict[str, Any]]
@@ -116,7 +115,6 @@ def _own(lines: list[Line]) -> Timeline:
         requests=tuple(requests),
         events=tuple(events),
         interrupted=not ended or tail["interrupted"],
-        enclosed=True,
     )
 
 
@@ -176,7 +174,6 @@ def _foreign(lines: list[Line], requested: int | None) -> Timeline:
         requests=tuple(requests),
         events=tuple(events),
         interrupted=lines[-1][1].get("ev") != "load_end",
-        enclosed=False,
     )
 
 

@@ -44,6 +44,7 @@ class TimelineInputs:
         requested_output_tokens: tokens each request asked for; needed where the file does not tell.
         fault: ``kill``, ``signal`` or ``command``; None takes the file's word.
         target: what failed, as a pseudonym; None takes the file's word.
+        enclose: whether the file lies beside the record; only a collector's own holds nothing else than times.
     """
 
     context: ObservationContext
@@ -51,6 +52,7 @@ class TimelineInputs:
     requested_output_tokens: int | None = None
     fault: str | None = None
     target: str | None = None
+    enclose: bool = False
 
 
 def import_restart_timeline(file: GivenFile, inputs: TimelineInputs) -> tuple[MadeObservation, tuple[Finding, ...]]:
@@ -88,9 +90,7 @@ def import_restart_timeline(file: GivenFile, inputs: TimelineInputs) -> tuple[Ma
         collector=Collector(timeline.source, None, "restart-timeline", _VERSION),
         interval=interval,
         engine_start=inputs.engine_start,
-        side_files=[
-            SideFile("tool_output", "timeline.jsonl", file.data, "jsonl", "application/jsonl", timeline.enclosed)
-        ],
+        side_files=[SideFile("tool_output", "timeline.jsonl", file.data, "jsonl", "application/jsonl", inputs.enclose)],
     )
     return made, tuple(_findings(read_failure(requests, events), timeline))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
+from moeplan.importers.shown import shown
 from moeplan.model.evidence import Claim
 from moeplan.wire.strict_json import child
 
@@ -29,9 +30,7 @@ _KINDS: dict[type, str] = {dict: "a JSON object", list: "a list"}
 
 def refused(path: str, expected: str, value: Any) -> InputError:
     """Return the error that ``path`` holds something else than ``expected``; text of the file is not shown."""
-    shown = f"text of {len(value)} characters" if type(value) is str else escape(str(value), 40)
-    got = type(value).__name__ if type(value) in (dict, list) else shown
-    return InputError(Issue(path, "invalid_value", "value refused", expected, got))
+    return InputError(Issue(path, "invalid_value", "value refused", expected, shown(value)))
 
 
 def object_at(parent: dict[str, Any], key: str, path: str) -> dict[str, Any]:

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 import attrs
 
 from moeplan.digest import digest_bytes
-from moeplan.errors import InputError, escape
+from moeplan.errors import InputError, Issue, escape
 from moeplan.evaluation.trials import counter_differences
 from moeplan.importers.enclosing import neutral_name
 from moeplan.importers.given import GivenFile, PiecedFile
 from moeplan.importers.prometheus import counters_between, read_snapshot
+from moeplan.importers.shown import endpoint_word, model_word, version_word
 from moeplan.importers.table import Importer
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.model.deployment import Deployment
@@ -211,6 +212,9 @@ def _record(
     inputs: RunInputs,
 ) -> EvidenceRecord:
     stated = inputs.trial
+    if trial.endpoint != stated.endpoint and not endpoint_word(trial.endpoint):
+        message = "the file's word for what was called is no plain one: it may be an address"
+        raise InputError(Issue("--endpoint", "not_stated", message, "the option, with the name records are to have"))
     payload = ServingTrial(
         trial=ref,
         endpoint=trial.endpoint,
@@ -233,7 +237,9 @@ def _record(
         type=payload.type,
         plan=inputs.plan,
         deployment=inputs.deployment,
-        collector=Collector(importer.tool, trial.tool_version or stated.tool_version, importer.tool, importer.version),
+        collector=Collector(
+            importer.tool, version_word(trial.tool_version) or stated.tool_version, importer.tool, importer.version
+        ),
         interval=trial.interval,
         engine_start=format_instant(scrapes.started) if scrapes and scrapes.started is not None else None,
         payload=payload,
@@ -271,7 +277,7 @@ def _counter_findings(trial: ImportedTrial, record: EvidenceRecord) -> Iterator[
 def _model_findings(trial: ImportedTrial, scrapes: _Scrapes | None) -> Iterator[Finding]:
     """Say where the engine names another model than the tool asked for: an alias, or another engine's page."""
     if scrapes is not None and scrapes.model not in ("", trial.model):
-        named, asked = escape(scrapes.model, 100), escape(trial.model, 100)
+        named, asked = model_word(scrapes.model), model_word(trial.model)
         message = f"the engine's counters are those of {named}, the tool asked for {asked}; check that it is an alias"
         yield Finding("model_name_differs", "warning", message, None)
 

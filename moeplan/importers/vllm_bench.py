@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
 from moeplan.importers.recompute import claim_findings, read_claims
+from moeplan.importers.shown import shown
 from moeplan.importers.trial import ImportedTrial, TrialInputs
 from moeplan.importers.vllm_bench_columns import Columns, read_detailed
 from moeplan.importers.vllm_bench_findings import trial_findings
@@ -93,14 +94,14 @@ def _text(document: dict[str, Any], key: str) -> str:
     value = document[key]
     if type(value) is not str or not 0 < len(value) <= 200 or not value.isprintable():
         expected = "printable text of 1 to 200 characters"
-        raise InputError(Issue(child("$", key), "invalid_value", "value refused", expected, escape(repr(value), 60)))
+        raise InputError(Issue(child("$", key), "invalid_value", "value refused", expected, shown(value)))
     return value
 
 
 def _number(document: dict[str, Any], key: str, most: int) -> Decimal:
     value = document[key]
     if type(value) not in (int, Decimal) or not 0 < value <= most:
-        expected, got = f"seconds, more than 0 and at most {most}", escape(repr(value), 60)
+        expected, got = f"seconds, more than 0 and at most {most}", shown(value)
         raise InputError(Issue(child("$", key), "invalid_value", "value refused", expected, got))
     return Decimal(value)
 
@@ -170,5 +171,5 @@ def _interval(date: str, offset: int, duration_ns: int) -> Interval:
         moment = int(datetime(*parts, tzinfo=UTC).timestamp()) - offset  # type: ignore[arg-type,misc]
         return Interval(format_instant(moment - ceil_div(duration_ns, NS_PER_S) - 1), format_instant(moment + 1))
     except (ValueError, OverflowError, OSError):
-        got = escape(repr(date), 40)
+        got = shown(date)
         raise InputError(Issue("$.date", "invalid_instant", "not the tool's date", "YYYYmmdd-HHMMSS", got)) from None

@@ -11,6 +11,7 @@ import attrs
 
 from moeplan.errors import InputError, Issue, escape
 from moeplan.importers.large_json import Rows, exact_ns, integers, members, nanosecond_rows, nanoseconds, texts
+from moeplan.importers.shown import shown
 from moeplan.importers.tool_json import MAX_TOOL_BYTES, parse_tool_json
 from moeplan.model.columns import narrow
 from moeplan.wire.strict_json import child
@@ -181,8 +182,7 @@ def _column(
     for index, value in enumerate(document[key]):
         got = read(value)
         if type(got) is str and not (text and type(value) is str):
-            shown = escape(repr(value), 40) if type(value) is not Decimal else str(value)
-            issues.append(Issue(f"$.{key}[{index}]", "invalid_value", "value refused", got, shown))
+            issues.append(Issue(f"$.{key}[{index}]", "invalid_value", "value refused", got, shown(value)))
         made.append(got)
     return made
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from moeplan.errors import InputError, Issue, escape
+from moeplan.errors import InputError, Issue
 
 __all__ = ["MAX_PODS_BYTES", "ContainerStatus", "PodStatus", "read_items", "read_pods"]
 
@@ -80,8 +80,8 @@ def read_items(data: bytes, kind: str) -> list[dict[str, Any]]:
         raise InputError(Issue("$.items", "wrong_type", "not a list of objects", "what 'kubectl get -o json' writes"))
     kinds = {str(item.get("kind", kind)) for item in listed}
     if kinds - {kind}:
-        shown = escape(", ".join(sorted(kinds)), 80)
-        raise InputError(Issue("$.kind", "wrong_kind", "objects of another kind", kind, shown))
+        words = sorted(name for name in kinds if re.fullmatch(r"[A-Za-z]{1,30}", name))
+        raise InputError(Issue("$.kind", "wrong_kind", "objects of another kind", kind, ", ".join(words) or None))
     return listed
 
 

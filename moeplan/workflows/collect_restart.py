@@ -87,7 +87,7 @@ async def _collect(
         seen = await observe_restart(target, plan, say)
     finally:
         target.close()
-    made, findings = _record(seen, plan, options, target_name, TimelineInputs(context, start))
+    made, findings = _record(seen, plan, options, target_name, TimelineInputs(context, start, enclose=True))
     journal.manifest = attrs.evolve(journal.manifest, observations=())
     journal.add_observation(made.listed(), {path: (data,) for path, data in made.files.items()})
     if not seen.interrupted:

@@ -96,6 +96,19 @@ def test_arguments_image_and_commitment_reach_the_record(work: Path, tmp_path: P
     assert enclosed == {"requests": True, "chunk_gaps": True, "tool_output": False}
 
 
+@pytest.mark.parametrize("line", ["--api-key", "--api-key=sk-1", "--hf_token sk-1", "--admin-api-key=sk-1"])
+def test_arguments_with_a_key_are_refused(
+    line: str, work: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "args").write_text(f"serve\n{line}\nsk-1\n")
+    more = ("--arguments-file", str(tmp_path / "args"), "--json")
+    assert main(command(work, TRIALS[0], out=tmp_path / "out", more=more)) == 2
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["error"]["code"] == "secret_argument"
+    assert "sk-1" not in shown.out + shown.err
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     ("changed", "code"),
     [

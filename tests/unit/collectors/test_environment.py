@@ -105,9 +105,9 @@ def test_every_container_that_lends_code_is_named_by_its_image() -> None:
     found = told(facts_of_pod(PodStatus("p", "ns", "n", "Running", None, containers)))
     assert found == {
         ("container", "runtime"): "kubernetes",
-        ("container", "image-init-copy-plugin"): DIGEST,
-        ("container", "image-container-engine"): "sha256:" + "6" * 64,
-        ("container", "image-container-side.car"): "no digest in the status",
+        ("container", "image-init-0"): DIGEST,
+        ("container", "image-container-1"): "sha256:" + "6" * 64,
+        ("container", "image-container-2"): "no digest in the status",
         ("container", "restarts"): "3",
     }
 

@@ -32,6 +32,8 @@ SEEDED = (
     ("link 52:54:00:12:34:56 up", "12:34:56"),
     ("GPU-1f2e3d4c-1111-2222-3333-444455556666 lost", "1f2e3d4c"),
     ("connected to gpu-node-7.dc2.example.com:8000", "gpu-node-7"),
+    ("connected to node-7.rack4.acme-research", "acme"),
+    ("connected to gpu7.lab.example:80", "lab"),
     ("svc decode-0.decode.prod.svc.cluster.local", "decode-0"),
     ("on ip-10-1-2-3", "10-1-2-3"),
     ("https://ada:pw@host.example.org/x?token=1", "ada"),

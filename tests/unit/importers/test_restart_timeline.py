@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from moeplan.errors import InputError
@@ -138,7 +139,7 @@ def written(lines: Sequence[dict[str, Any]]) -> bytes:
 
 
 def test_the_collectors_own_file() -> None:
-    made, findings = imported(written(WHOLE))
+    made, findings = imported(written(WHOLE), attrs.evolve(INPUTS, enclose=True))
     shift = 37_900_123  # the interval begins at the whole second before
     failure = failure_of(made)
     assert made.record.interval.start == "2026-11-30T16:32:26Z"

@@ -60,7 +60,7 @@ def test_a_pod_is_looked_at_over_exec_and_its_node_has_a_pseudonym(cluster: Path
     seen = see_environment(EngineTarget(pid=os.getpid()), node=None, key=KEY, pod=target(cluster))
     assert (seen.node, seen.seen_from) == (pseudonym(KEY, "node", "gpu-host-7"), "pod")
     facts = told(seen)
-    assert facts["container", "image-container-engine"] == (DIGEST, "kubectl")
+    assert facts["container", "image-container-0"] == (DIGEST, "kubectl")
     assert facts["packages", "numpy"][1] == "engine-probe"
     assert ("operating_system", "memory-bytes") in facts, "the site's probe ran too"
     assert not any("gpu-host-7" in value for value, _source in facts.values())
@@ -81,7 +81,7 @@ def test_this_host_by_pid_with_the_pods_file_beside(cluster: Path) -> None:
     data = (cluster / "pod.json").read_bytes()
     seen = see_environment(EngineTarget(pid=os.getpid()), node="node-a", key=None, pods_file=data)
     assert (seen.node, seen.seen_from) == ("node-a", "engine_process")
-    assert told(seen)["container", "image-container-engine"][0] == DIGEST
+    assert told(seen)["container", "image-container-0"][0] == DIGEST
     assert seen.engine_start is not None
 
 
