@@ -4,7 +4,7 @@ Source: guidellm 0.8.1, ``schemas/base/info.py`` (``RequestTimings``: epoch seco
 ``schemas/base/response.py`` (``compile_stats``) and ``benchmark/schemas/accumulator.py``; 0.5.4 writes the same request
 records. Only the times of a request's first and last token are kept. A success whose server sent no usage silently
 takes the lengths that were asked for: a count is the server's where the prompt's is another than asked for, where as
-many lines came as tokens, or where it was stated.
+many lines with text came as tokens, or where it was stated.
 """
 
 from __future__ import annotations

@@ -34,7 +34,6 @@ class GuidellmRequest:
         status: the list it stands in, one of :data:`STATUSES`.
         due: when the strategy wanted it sent.
         end: when the tool was done with it.
-        lines: how many the server sent, of whatever content.
         iterations: lines that brought text.
         input_tokens: the server's count, or the tool's own.
         server_tokens: the server's count, or the length asked for where the server sent none; None where it failed.
@@ -46,7 +45,6 @@ class GuidellmRequest:
     first_token: Nanoseconds | None
     last_token: Nanoseconds | None
     end: Nanoseconds
-    lines: int
     iterations: int
     input_tokens: int
     server_tokens: int | None
@@ -63,8 +61,8 @@ class GuidellmRequest:
 
     @property
     def line_for_each_token(self) -> bool:
-        """Whether as many lines came as the count has tokens."""
-        return self.lines >= self.tokens
+        """Whether as many lines with text came as the count has tokens; empty ones and the stream's end show none."""
+        return self.iterations >= self.tokens
 
 
 def read_requests(lists: dict[str, Any], path: str) -> tuple[GuidellmRequest, ...]:
@@ -125,7 +123,6 @@ def _request(status: str, record: Any, path: str) -> GuidellmRequest:
         first_token=first,
         last_token=last,
         end=end,
-        lines=_count(timings, "request_iterations", at) or 0,
         iterations=_count(timings, "token_iterations", at) or 0,
         input_tokens=_count(asked, "text_tokens", f"{path}.input_metrics") or 0,
         server_tokens=_count(output, "text_tokens", f"{path}.output_metrics") if status == "successful" else None,
