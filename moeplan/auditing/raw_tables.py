@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from moeplan.bundle.source import BundleSource
-from moeplan.errors import InputError, Issue, VerificationError
+from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.evidence import EvidenceRecord
-from moeplan.model.observations import ExpertCounts, FailureTimeline, QualityResult
+from moeplan.model.observations import ExpertCounts, FailureTimeline, LoadedBytes, QualityResult
 from moeplan.model.series import (
+    ExpertCountTable,
     QualityTable,
+    TensorDigestTable,
     expert_faults,
     quality_faults,
     series_faults,
@@ -24,6 +26,8 @@ from moeplan.wire.tables import REQUESTS
 __all__ = ["read_observations"]
 
 _MAX_TABLE_BYTES = 1 << 30
+_FILES = "files"
+"""The rank of tensors that were digested in the checkpoint's files."""
 _SCHEMAS: dict[str, TableSchema[Any]] = {
     "series": SERIES,
     "experts": EXPERTS,
@@ -74,6 +78,11 @@ def _faults(record: EvidenceRecord, tables: dict[str, Any]) -> Iterator[Issue]:
     if isinstance(payload, ExpertCounts):
         layers = {layer.number: layer.experts for layer in payload.layers}
         yield from expert_faults(tables["experts"], layers, duration)
+        yield from _interval_faults(payload, tables["experts"])
+    if isinstance(payload, LoadedBytes):
+        yield from _rank_faults(set(payload.ranks), tables["tensors"])
+    elif "tensors" in tables:
+        yield from _rank_faults({_FILES}, tables["tensors"])
     if isinstance(payload, QualityResult):
         yield from quality_faults(tables["quality"])
         yield from _answer_faults(payload, tables["quality"])
@@ -82,6 +91,20 @@ def _faults(record: EvidenceRecord, tables: dict[str, Any]) -> Iterator[Issue]:
         if len(tables["requests"]) != payload.request_count:
             rows, claimed = str(len(tables["requests"])), str(payload.request_count)
             yield Issue("$.payload.requestCount", "row_count", "not the rows of the table", rows, claimed)
+
+
+def _interval_faults(payload: ExpertCounts, table: ExpertCountTable) -> Iterator[Issue]:
+    last = payload.interval_count - 1
+    if len(table) and not 0 <= min(table.interval) <= max(table.interval) <= last:
+        got = f"{min(table.interval)} to {max(table.interval)}"
+        yield Issue("experts.interval", "unknown_interval", "no interval of the record", f"0 to {last}", got)
+
+
+def _rank_faults(ranks: set[str], table: TensorDigestTable) -> Iterator[Issue]:
+    unknown = sorted(set(table.rank) - ranks)
+    if unknown:
+        named, held = (escape(", ".join(words), 200) for words in (sorted(ranks), unknown))
+        yield Issue("tensors.rank", "unknown_rank", "rows of a rank that the record does not name", named, held)
 
 
 def _answer_faults(payload: QualityResult, table: QualityTable) -> Iterator[Issue]:

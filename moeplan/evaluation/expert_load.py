@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from moeplan.model.columns import view
+from moeplan.model.columns import exact_sum, exact_sum_of_squares, view
 from moeplan.model.observations import EngineCounters, ExpertCounts, ExpertLayer
 from moeplan.model.series import ExpertCountTable
 from moeplan.units import BASIS_POINTS, ceil_div
@@ -93,29 +93,36 @@ def expert_load(payload: ExpertCounts, table: ExpertCountTable) -> ExpertLoad:
     the end belongs to the last stretch. Where the whole record has too few tokens there is no stretch.
     """
     layers = tuple(layer for layer in payload.layers if not layer.drafter)
-    grids = list(_by_interval(layers, table))
-    whole = _loads(layers, sum(grids[1:], grids[0])) if grids else _loads(layers, None)
-    return ExpertLoad(whole, tuple(_loads(layers, grid) for grid in _stretches(layers, grids)))
+    rows = _rows(layers, table)
+    edges = _edges(layers, rows)
+    stretches = tuple(_loads(layers, rows.part(start, stop)) for start, stop in pairwise(edges))
+    return ExpertLoad(_loads(layers, rows), stretches)
 
 
-def _by_interval(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> Iterator[NDArray[Any]]:
-    """Yield one grid of counts, layer by expert, for each interval that holds any, in order."""
+@attrs.frozen(eq=False)
+class _Rows:
+    """Counts by interval, with the place of each one's layer; no more memory than the table's own rows take."""
+
+    interval: NDArray[Any]
+    place: NDArray[Any]
+    expert: NDArray[Any]
+    counts: NDArray[Any]
+
+    def part(self, start: int, stop: int) -> _Rows:
+        held = slice(start, stop)
+        return _Rows(self.interval[held], self.place[held], self.expert[held], self.counts[held])
+
+
+def _rows(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> _Rows:
     import numpy as np
 
-    if not layers or not len(table):
-        return
-    counts = view(table.selections)
-    if int(counts.max()) * len(counts) >= _NO_OVERFLOW:
+    place = _places(layers, table) if layers else np.full(len(table), -1)
+    kept = np.flatnonzero(place >= 0)
+    kept = kept[np.argsort(view(table.interval)[kept], kind="stable")]
+    counts = view(table.selections)[kept]
+    if len(counts) and int(counts.max()) * len(counts) >= _NO_OVERFLOW:
         counts = counts.astype(object)
-    interval, expert, place = view(table.interval), view(table.expert), _places(layers, table)
-    width = max(layer.experts for layer in layers)
-    order = np.argsort(interval, kind="stable")
-    edges = np.flatnonzero(np.diff(interval[order])) + 1
-    for rows in np.split(order, edges):
-        held = rows[place[rows] >= 0]
-        grid: NDArray[Any] = np.zeros((len(layers), width), counts.dtype)
-        np.add.at(grid, (place[held], expert[held]), counts[held])
-        yield grid
+    return _Rows(view(table.interval)[kept], place[kept], view(table.expert)[kept], counts)
 
 
 def _places(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> NDArray[Any]:
@@ -132,35 +139,45 @@ def _places(layers: tuple[ExpertLayer, ...], table: ExpertCountTable) -> NDArray
     return np.where(held, place, -1)
 
 
-def _stretches(layers: tuple[ExpertLayer, ...], grids: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    found: list[NDArray[Any]] = []
-    held: NDArray[Any] | None = None
-    for grid in grids:
-        held = grid if held is None else held + grid
-        sums = held.sum(axis=1)
-        if all(total >= LEAST_MEAN_SELECTIONS * layer.experts for total, layer in zip(sums, layers, strict=True)):
-            found.append(held)
-            held = None
-    if held is not None and found:
-        found[-1] = found[-1] + held
-    return found
+def _edges(layers: tuple[ExpertLayer, ...], rows: _Rows) -> list[int]:
+    """Return the rows at which stretches begin and the last one ends; none where there is no stretch."""
+    import numpy as np
+
+    enough = [LEAST_MEAN_SELECTIONS * layer.experts for layer in layers]
+    left, short, edges = list(enough), len(enough), [0]
+    stops = [*(np.flatnonzero(np.diff(rows.interval)) + 1).tolist(), len(rows.interval)] if len(rows.interval) else []
+    for start, stop in pairwise([0, *stops]):
+        held = slice(start, stop)
+        for place, count in zip(rows.place[held].tolist(), rows.counts[held].tolist(), strict=True):
+            short -= left[place] > 0 >= left[place] - count
+            left[place] -= count
+        if not short:
+            edges.append(stop)
+            left, short = list(enough), len(enough)
+    return [*edges[:-1], len(rows.interval)] if len(edges) > 1 else []
 
 
-def _loads(layers: tuple[ExpertLayer, ...], grid: NDArray[Any] | None) -> tuple[LayerLoad, ...]:
-    return tuple(
-        _load(layer, [] if grid is None else [int(count) for count in grid[row, : layer.experts]])
-        for row, layer in enumerate(layers)
-    )
+def _loads(layers: tuple[ExpertLayer, ...], rows: _Rows) -> tuple[LayerLoad, ...]:
+    import numpy as np
+
+    order = np.lexsort((rows.expert, rows.place))
+    place, expert, counts = rows.place[order], rows.expert[order], rows.counts[order]
+    begins = np.flatnonzero(np.concatenate(([True], (place[1:] != place[:-1]) | (expert[1:] != expert[:-1]))))
+    sums = np.add.reduceat(counts, begins) if len(counts) else counts
+    edges = np.searchsorted(place[begins] if len(counts) else place, np.arange(len(layers) + 1)).tolist()
+    return tuple(_load(layer, sums[start:stop]) for layer, (start, stop) in zip(layers, pairwise(edges), strict=True))
 
 
-def _load(layer: ExpertLayer, counts: list[int]) -> LayerLoad:
-    total = sum(counts)
+def _load(layer: ExpertLayer, counts: NDArray[Any]) -> LayerLoad:
+    """Return the load of a layer from the counts of the experts that were selected."""
+    total = exact_sum(counts)
     return LayerLoad(
         number=layer.number,
         experts=layer.experts,
         selections=total,
-        greatest=max(counts, default=0),
-        squares=sum(count * count for count in counts),
-        inactive=layer.experts - sum(count > 0 for count in counts),
-        hot=sum(count * layer.experts > _HOT * total for count in counts),
+        greatest=int(counts.max()) if len(counts) else 0,
+        squares=exact_sum_of_squares(counts),
+        inactive=layer.experts - int((counts > 0).sum()),
+        # count × experts > 2 × total, without a product that may not fit
+        hot=int((counts > _HOT * total // layer.experts).sum()),
     )

@@ -30,7 +30,7 @@ class Coverage:
         devices: kind by device.
         absent: whether a device or node of the deployment, or of the number planned, is in no record.
         samples: when each device was read, ascending, over all records.
-        beats: the slowest beat at which each device was read.
+        beats: the beat at which each device was read, with the interval of the record that read it.
         phases: the spans of each phase, over all records.
         spans: the intervals of the records that hold each device.
     """
@@ -38,7 +38,7 @@ class Coverage:
     devices: dict[str, str]
     absent: bool
     samples: dict[str, list[int]]
-    beats: dict[str, int]
+    beats: dict[str, list[tuple[Span, int]]]
     phases: dict[str, list[Span]]
     spans: dict[str, list[Span]]
 
@@ -64,7 +64,8 @@ class Coverage:
 
         ``slack_ns`` is granted at an end beyond which there is no sample at all.
         """
-        times, most = self.samples.get(device, []), HOLE_BEATS * self.beats.get(device, 0)
+        around = [beat for (start, end), beat in self.beats.get(device, []) if start < span[1] and span[0] < end]
+        times, most = self.samples.get(device, []), HOLE_BEATS * max(around, default=0)
         first, last = bisect_left(times, span[0]), bisect_right(times, span[1])
         before = times[first - 1] if first else span[0] + slack_ns
         after = times[last] if last < len(times) else span[1] - slack_ns
@@ -95,7 +96,7 @@ def coverage(records: Sequence[MemoryRecord], deployments: Iterable[Deployment],
             kinds = {device.kind, made.devices.get(device.id, device.kind)}
             made.devices[device.id] = min(kinds)  # "accelerator" where records disagree
             made.samples.setdefault(device.id, []).extend(record.samples.get(device.id, ()))
-            made.beats[device.id] = max(beat, made.beats.get(device.id, 0))
+            made.beats.setdefault(device.id, []).append(((record.start_ns, record.end_ns), beat))
             made.spans.setdefault(device.id, []).append((record.start_ns, record.end_ns))
         for phase in record.payload.phases:
             span = (record.start_ns + phase.start_ns, record.start_ns + phase.end_ns)

@@ -344,3 +344,17 @@ def test_the_recorded_counts_with_the_profile_run_would_not_close() -> None:
     """The first line of the series holds 2,048 identical tokens of the engine's own start."""
     line = json.loads((SERIES / "moeplan-probe-routing-1s.jsonl").read_text().splitlines()[-1])
     assert [sum(counts) - 8192 for counts in line["counts"].values()] == [34_384] * 4
+
+
+def test_many_short_intervals_need_no_more_memory_than_their_rows() -> None:
+    """A grid of 5,000 layers of 1,000,000 experts for each of 100,000 intervals would not fit anywhere."""
+    rows, layers = 100_000, make_layers(5_000, experts=1_000_000)
+    ones = array("q", [1]) * rows
+    nothing = array("q", [0]) * rows
+    numbers = array("q", range(rows))
+    table = ExpertCountTable(numbers, numbers, array("q", range(1, rows + 1)), nothing, nothing, ones)
+    payload = ExpertCounts(layers=layers, ranks=("tp0",), interval_count=rows, counters=None, row_count=rows)
+    load = expert_load(payload, table)
+    assert (load.whole[0].selections, load.whole[0].greatest, load.whole[0].inactive) == (rows, rows, 999_999)
+    assert load.whole[1].selections == 0
+    assert load.stretches == ()

@@ -9,6 +9,7 @@ import pytest
 
 from moeplan.model.deployment import Parallelism
 from moeplan.model.evidence import RunObservation
+from moeplan.model.memory_metrics import USED
 from moeplan.model.observations import Price
 from moeplan.model.plan import Plan
 from moeplan.model.verified import VerifiedRecord
@@ -38,7 +39,7 @@ from tests.unit.evaluation.loading_cases import (
     make_environment,
     make_log,
 )
-from tests.unit.evaluation.memory_cases import make_memory, watched
+from tests.unit.evaluation.memory_cases import DEVICES, make_memory, watched
 
 PLAN = build_plan()
 
@@ -153,6 +154,18 @@ def test_a_price_of_later_than_the_instant_is_none(dated: str, outcome: str) -> 
     payload = attrs.evolve(payload, dated=dated)
     price = make_observation(PLAN, payload, engine_start=None)
     assert judged(priced(price), "economics.cost")[::2] == (outcome, None if outcome == "pass" else "after_instant")
+
+
+def test_a_slow_beat_elsewhere_closes_no_hole() -> None:
+    rows = [
+        (at * S, device.id, USED, 100 * S, "bytes")
+        for at in range(241)
+        for device in DEVICES
+        if device.id != "gpu-2" or not 120 < at < 140
+    ]
+    holed, slow = make_memory(PLAN, rows, beat=S), make_memory(PLAN, start="2026-03-01T12:00:00Z", beat=10 * S)
+    assert judged(watched(holed), "memory.phases") == ("inconclusive", 2, "series_has_hole")
+    assert judged(watched(holed, slow), "memory.phases") == ("inconclusive", 2, "series_has_hole")
 
 
 def test_an_environment_of_unknown_nodes_is_not_complete() -> None:
