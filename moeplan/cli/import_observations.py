@@ -8,6 +8,7 @@ from collections.abc import Callable
 import attrs
 
 from moeplan.cli import (
+    import_auto,
     import_dcgm,
     import_kubectl_events,
     import_kubectl_pods,
@@ -38,6 +39,13 @@ class ObservationImport:
 
 
 OBSERVATION_IMPORTS = (
+    ObservationImport(
+        "auto",
+        "whatever the files are",
+        import_auto.EXAMPLE,
+        import_auto.add_arguments,
+        import_auto.run,
+    ),
     ObservationImport(
         "vllm-log",
         "a vLLM server's log",

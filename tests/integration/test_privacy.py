@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,21 @@ def imported(name: str, stated: list[str], files: dict[str, bytes], folder: Path
 
 
 def test_every_import_has_an_input_here() -> None:
-    assert set(INPUTS) == {*IMPORTERS, *(one.name for one in OBSERVATION_IMPORTS)}
+    """``auto`` reads nothing of its own: it runs the others, and shows the paths it was given."""
+    assert {*INPUTS, "auto"} == {*IMPORTERS, *(one.name for one in OBSERVATION_IMPORTS)}
+
+
+def test_no_secret_comes_out_of_what_auto_imports(stated: list[str], tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    for name in ("vllm-bench", "vllm-log", "lm-eval", "sglang-bench"):
+        (given / name).mkdir(parents=True)
+        for ending, data in INPUTS[name].files().items():
+            (given / name / f"file-{ending}").write_bytes(data)
+    options = [word for name in ("vllm-bench", "vllm-log", "sglang-bench") for word in INPUTS[name].options]
+    with_options = shlex.join([*stated, *options])
+    assert main(["import", "auto", str(given), "-o", str(tmp_path / "out"), f"--with={with_options}"]) in (0, 1)
+    assert len(list((tmp_path / "out").iterdir())) >= 3
+    assert leaks_in_files(tmp_path / "out") == {}
 
 
 @pytest.mark.parametrize("name", sorted(INPUTS))
