@@ -78,7 +78,7 @@ def _share(state: State, criterion: Criterion) -> Judgement:
     why: str | None = None
     for _item, payload, samples in traced:
         ranks = {sample.rank for sample in samples}
-        if len(ranks) != payload.world_size:
+        if len(ranks) != payload.world_size or payload.world_size < _planned_ranks(state):
             why = why or ("ranks_not_traced" if ranks else "too_few_steps")
         elif part == "all_to_all_ns" and payload.world_size == 1 and any(sample.all_to_all_ns for sample in samples):
             why = why or "communication_of_one_rank"
@@ -86,6 +86,12 @@ def _share(state: State, criterion: Criterion) -> Judgement:
             shares += [_of_rank(part, [sample for sample in samples if sample.rank == rank]) for rank in sorted(ranks)]
     observed = None if why is not None else max(shares, default=None)
     return observe(state, criterion, tuple(item for item, _payload, _samples in traced), observed, why)
+
+
+def _planned_ranks(state: State) -> int:
+    """Return the fewest processes of one engine that the plan's parallel sizes make; 1 where it leaves them open."""
+    sizes = state.plan.deployment.parallelism
+    return (sizes.tensor_parallel_size or 1) * (sizes.pipeline_parallel_size or 1)
 
 
 def _of_rank(part: str, samples: list[Sample]) -> int:

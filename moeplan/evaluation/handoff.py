@@ -38,12 +38,12 @@ def _growth(item: VerifiedRecord) -> dict[str, dict[str, int]]:
     """Return the growth of each counter of each decode process of a record."""
     table = item.series
     assert table is not None
-    found: dict[str, dict[str, _Growth]] = {}
-    columns = (table.subject, table.metric, table.value, table.text, table.state)
-    for subject, metric, value, text, state in zip(*columns, strict=True):
-        if metric == names.ROLE and text == DECODE:
-            found.setdefault(subject, {})
-        elif metric in _COUNTERS and state in ("measured", "reset") and subject in found:
+    roles = zip(table.subject, table.metric, table.text, strict=True)
+    found: dict[str, dict[str, _Growth]] = {
+        subject: {} for subject, metric, text in roles if metric == names.ROLE and text == DECODE
+    }
+    for subject, metric, value, state in zip(table.subject, table.metric, table.value, table.state, strict=True):
+        if metric in _COUNTERS and state in ("measured", "reset") and subject in found:
             found[subject].setdefault(metric, _Growth()).take(value, state)
     return {who: {name: one.grown for name, one in counters.items()} for who, counters in found.items()}
 
@@ -77,6 +77,8 @@ def _shares(state: State, counter: str, *, up: bool) -> tuple[list[int], str | N
             reason = "decode_counters_missing"
         elif total == 0:
             reason = reason or "no_prompt_tokens"
+        elif part > total:
+            reason = "counters_contradict"
         else:
             shares.append(ceil_div(part * BASIS_POINTS, total) if up else part * BASIS_POINTS // total)
     return shares, reason

@@ -39,7 +39,7 @@ from tests.unit.evaluation.economics_cases import make_failure, make_price
 from tests.unit.evaluation.loaded_cases import CONTENTS, make_loaded, make_tensor_digestion, tensor_rows
 from tests.unit.evaluation.loading_cases import make_environment, make_log, make_smoke
 from tests.unit.evaluation.memory_cases import DEVICES, make_memory, without
-from tests.unit.evaluation.routing_cases import INTERVALS, ONE_RANK, make_counts, make_layers, make_trace
+from tests.unit.evaluation.routing_cases import ALL_RANKS, INTERVALS, make_counts, make_layers, make_trace
 from tests.unit.evaluation.service_cases import QUALITY_ID, answers, make_quality, quality_plan
 
 PLAN = quality_plan()
@@ -62,7 +62,7 @@ PARTS: Parts = {
     "smoke": make_smoke,
     "memory": make_memory,
     "counts": lambda plan: make_counts(plan, engine_start=COUNTED_START),
-    "trace": lambda plan: make_trace(plan, ONE_RANK),
+    "trace": lambda plan: make_trace(plan, ALL_RANKS, 8),
     "price": make_price,
     "failure": make_failure,
     "quality": lambda plan: make_quality(plan, answers(700, 300)),

@@ -9,7 +9,15 @@ import attrs
 from moeplan.model.verified import VerifiedRecord
 from tests.build import AT
 from tests.unit.evaluation.economics_cases import EVENTS, SERVED, make_failure, make_price
-from tests.unit.evaluation.routing_cases import COUNTERS, INTERVALS, ONE_RANK, make_counts, make_layers, make_trace
+from tests.unit.evaluation.routing_cases import (
+    ALL_RANKS,
+    COUNTERS,
+    INTERVALS,
+    ONE_RANK,
+    make_counts,
+    make_layers,
+    make_trace,
+)
 
 __all__ = ["LAST_GATES", "SOUND_LAST_GATES"]
 
@@ -25,7 +33,7 @@ LAST_GATES: dict[str, Callable[..., VerifiedRecord]] = {
         plan, layers=make_layers(dropped_tokens=None, dropped_basis=None), **record
     ),
     "counts_late": lambda plan, **record: make_counts(plan, start=AT, **record),
-    "trace": lambda plan, **record: make_trace(plan, ONE_RANK, **record),
+    "trace": lambda plan, **record: make_trace(plan, ALL_RANKS, 8, **record),
     "trace_part": lambda plan, **record: make_trace(plan, ONE_RANK, 2, **record),
     "trace_empty": lambda plan, **record: make_trace(plan, (), **record),
     "price": make_price,

@@ -7,12 +7,23 @@ from typing import Any
 
 import attrs
 
+from moeplan.model.deployment import Parallelism
 from moeplan.model.evidence import EngineCounters
 from moeplan.model.observations import CommunicationTrace, ExpertCounts, ExpertLayer
 from moeplan.model.plan import Plan
 from moeplan.model.series import ExpertCountTable
 from moeplan.model.verified import VerifiedRecord
-from tests.build import EXPERT_LAYERS, EXPERTS, Case, build_plan, make_evidence, make_policy, make_waivers, ready_case
+from tests.build import (
+    EXPERT_LAYERS,
+    EXPERTS,
+    Case,
+    build_plan,
+    make_evidence,
+    make_policy,
+    make_spec,
+    make_waivers,
+    ready_case,
+)
 from tests.build_observations import make_expert_table, make_observation, make_series
 
 TOP_K = 2
@@ -79,6 +90,12 @@ def make_trace(
 
 ONE_RANK = ((10, "rank-0", 1000, 100, 0, 0), (2000, "rank-0", 3000, 101, 0, 0))
 """201 of 4,000 ns are routing: 502.5 basis points."""
+ALL_RANKS = tuple(
+    (at, f"rank-{rank}", step, routing, all_to_all, collective)
+    for at, _rank, step, routing, all_to_all, collective in ONE_RANK
+    for rank in range(8)
+)
+"""The same of each of the eight ranks that the plan's tensor-parallel size makes."""
 
 
 def case_with(*records: VerifiedRecord, plan: Plan | None = None, waive: Sequence[str] | None = None) -> Case:
@@ -97,13 +114,14 @@ def case_with(*records: VerifiedRecord, plan: Plan | None = None, waive: Sequenc
 def routed(counts: Counts | None = None, **changes: Any) -> Case:
     """Return a case with expert counts and a trace of one rank."""
     plan = build_plan()
-    return case_with(make_counts(plan, counts, **changes), make_trace(plan, ONE_RANK))
+    return case_with(make_counts(plan, counts, **changes), make_trace(plan, ALL_RANKS, 8))
 
 
 def traced(samples: Sequence[tuple[int, str, int, int, int, int]], world_size: int = 1) -> Case:
-    """Return a case with sound expert counts and the trace of ``samples``."""
-    plan = build_plan()
-    return case_with(make_counts(plan), make_trace(plan, samples, world_size))
+    """Return a case with sound expert counts and the trace of ``samples``, planned for so many ranks."""
+    sizes = Parallelism(world_size, None, None, None)
+    plan = build_plan(deployment=attrs.evolve(make_spec(), parallelism=sizes))
+    return case_with(make_counts(plan), make_trace(plan, samples, world_size), plan=plan)
 
 
 def counted_with(**counters: Any) -> Case:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moeplan.model.memory_metrics import ROLE
 from tests.build import criterion_of
 from tests.unit.evaluation.handoff_cases import COMPUTED, GOOD, HANDED_OVER, Grown, counters, decode_case
 
@@ -49,3 +50,15 @@ def test_a_process_that_served_nothing_shows_nothing() -> None:
 def test_counters_of_one_trial_alone_do_not_pass() -> None:
     result = criterion_of(decode_case(counters("process-0", GOOD), seconds=300).judge(), HANDED_OVER)
     assert (result.outcome, result.reason) == ("inconclusive", "workload_not_in_capture")
+
+
+def test_more_hits_than_prompt_tokens_contradict() -> None:
+    moments: list[Grown] = [(0, 0, 0), (10_000, 10_001, 0)]
+    result = criterion_of(decode_case(counters("process-0", moments)).judge(), HANDED_OVER)
+    assert (result.outcome, result.reason) == ("inconclusive", "counters_contradict")
+
+
+def test_rows_before_the_one_that_tells_the_role_count() -> None:
+    late = [row if row[2] != ROLE else (10**9, *row[1:]) for row in counters("process-0", GOOD)]
+    assert any(row[0] == 10**9 and row[5] == "decode" for row in late)
+    assert criterion_of(decode_case(late).judge(), HANDED_OVER).observed == 9995

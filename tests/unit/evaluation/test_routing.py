@@ -21,6 +21,7 @@ from moeplan.model.series import ExpertCountTable
 from tests.build import AT, STRANGER, build_plan, criterion_of, gate_of, make_checkpoint, make_deployment
 from tests.build_observations import make_expert_table, make_series
 from tests.unit.evaluation.routing_cases import (
+    ALL_RANKS,
     COUNTERS,
     INTERVALS,
     ONE_RANK,
@@ -59,7 +60,7 @@ def test_a_sound_case_passes_every_criterion_with_figures_reckoned_by_hand() -> 
         "dead_experts": 0,
         "dropped_tokens": 0,
         "dropped_tokens_sum": 0,
-        "communication": 2,
+        "communication": 16,  # two steps of eight ranks
         "routing_time": 503,
         "all_to_all": 0,
     }
@@ -74,7 +75,7 @@ def test_coverage_names_the_checkpoint_manifest_among_its_evidence() -> None:
 def test_a_limit_is_met_and_not_met() -> None:
     for limit, outcome in ((20_000, "pass"), (19_999, "fail")):
         plan = build_plan(objectives=Objectives(expert_load_ratio_basis_points_at_most=limit))
-        case = case_with(make_counts(plan), make_trace(plan, ONE_RANK), plan=plan)
+        case = case_with(make_counts(plan), make_trace(plan, ALL_RANKS, 8), plan=plan)
         assert observed(case, "routing.load_ratio_peak")[0] == outcome
         assert observed(case, "routing.load_ratio") == ("pass", 15_000, None)
 
@@ -142,7 +143,7 @@ def test_counts_of_another_deployment_or_unsigned_or_later_never_pass() -> None:
         ({"signers": (STRANGER,)}, "no_trusted_runner"),
         ({"start": AT}, "after_instant"),
     ):
-        case = case_with(make_counts(plan, **changes), make_trace(plan, ONE_RANK))
+        case = case_with(make_counts(plan, **changes), make_trace(plan, ALL_RANKS, 8))
         verdict = case.judge()
         for id in ("routing.expert_load", "routing.load_ratio", "routing.hot_experts"):
             assert (criterion_of(verdict, id).outcome, criterion_of(verdict, id).reason) == ("inconclusive", reason)
@@ -151,7 +152,7 @@ def test_counts_of_another_deployment_or_unsigned_or_later_never_pass() -> None:
 def test_two_records_are_judged_together_by_the_worst() -> None:
     plan = build_plan()
     even = make_counts(plan, [{0: [250] * 4, 1: [0, 250, 250, 500]}])
-    case = case_with(make_counts(plan), even, make_trace(plan, ONE_RANK))
+    case = case_with(make_counts(plan), even, make_trace(plan, ALL_RANKS, 8))
     assert observed(case, "routing.load_ratio") == ("pass", 20_000, None)
     assert observed(case, "routing.dead_experts") == ("pass", 1, None)
     spoilt = case_with(make_counts(plan), make_counts(plan, counters=None))
@@ -261,6 +262,11 @@ class TestCommunication:
 
     def test_a_rank_left_out_is_seen(self) -> None:
         case = traced([(10, "rank-1", 1000, 20, 250, 5)], world_size=2)
+        assert observed(case, "routing.all_to_all") == ("inconclusive", None, "ranks_not_traced")
+
+    def test_ranks_that_the_plan_has_and_the_trace_has_not(self) -> None:
+        plan = build_plan()
+        case = case_with(make_counts(plan), make_trace(plan, ONE_RANK))
         assert observed(case, "routing.all_to_all") == ("inconclusive", None, "ranks_not_traced")
 
     def test_a_sample_with_a_part_unread_or_told_twice_is_none(self) -> None:
