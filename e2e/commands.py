@@ -83,7 +83,7 @@ def moeplan(
 
 def begin_moeplan(*words: str | Path, log: Path) -> subprocess.Popen[bytes]:
     """Begin a command that runs beside others; its output goes to a file."""
-    argv = _argv(words, " &")
+    argv = _argv(words, " &", _realtime())
     with log.open("xb") as out:
         return subprocess.Popen(argv, cwd=ROOT, stdout=out, stderr=subprocess.STDOUT, start_new_session=True)
 

@@ -27,7 +27,7 @@ def polling(work: Work) -> Iterator[Path]:
     collector = begin_moeplan(
         "collect", "metrics", "--endpoint", work.url, "--cpu-engine", "--process-name", f"--port {work.port}",
         "--node", NODE, *work.deployment(), "--probe-dir", work.path("probe-measured"),
-        "--until-file", _mark(work), "--deadline", str(_MOST_SECONDS), "-o", out,
+        "--interval", "2", "--until-file", _mark(work), "--deadline", str(_MOST_SECONDS), "-o", out,
         log=log,
     )  # fmt: skip
     try:
