@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def gone(process: int) -> bool:
     """Whether a process is no more, or a zombie that only its new parent has still to reap."""
     found = subprocess.run(["ps", "-o", "stat=", "-p", str(process)], capture_output=True, text=True, check=False)
-    return found.stdout.strip() in ("", "Z")
+    return found.stdout.strip()[:1] in ("", "Z")
 
 
 def spawned(session: subprocess.Popen[bytes], count: int) -> list[int]:
