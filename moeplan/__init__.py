@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from moeplan.workflows.check import check
     from moeplan.workflows.choose_profile import choose_profiles
     from moeplan.workflows.collect_endpoint import CollectedRun, EndpointRun, collect_endpoint
-    from moeplan.workflows.collect_metrics import CollectedMetrics, MetricsRun, collect_metrics
-    from moeplan.workflows.collect_restart import CollectedRestart, collect_restart
+    from moeplan.workflows.collect_metrics import MetricsRun, collect_metrics
+    from moeplan.workflows.collect_restart import collect_restart
     from moeplan.workflows.collect_smoke import CollectedSmoke, collect_smoke
+    from moeplan.workflows.collected import CollectedObservation
     from moeplan.workflows.diagnose import known_signatures
     from moeplan.workflows.environment import EngineTarget, PodTarget, see_environment
     from moeplan.workflows.lint import lint
@@ -64,8 +65,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Audit",
     "CheckpointManifest",
-    "CollectedMetrics",
-    "CollectedRestart",
+    "CollectedObservation",
     "CollectedRun",
     "CollectedSmoke",
     "CommandFault",
@@ -150,8 +150,7 @@ __all__ = [
 _ROOMS = {
     "Audit": "auditing.audit",
     "CheckpointManifest": "model.checkpoint",
-    "CollectedMetrics": "workflows.collect_metrics",
-    "CollectedRestart": "workflows.collect_restart",
+    "CollectedObservation": "workflows.collected",
     "CollectedRun": "workflows.collect_endpoint",
     "CollectedSmoke": "workflows.collect_smoke",
     "CommandFault": "collectors.restart_fault",

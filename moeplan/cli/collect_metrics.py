@@ -12,7 +12,8 @@ from moeplan.cli.telemetry_options import node_and_key
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from moeplan.workflows.collect_metrics import CollectedMetrics, MetricsRun
+    from moeplan.workflows.collect_metrics import MetricsRun
+    from moeplan.workflows.collected import CollectedObservation
     from moeplan.workflows.metrics_reader import Watched
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -150,7 +151,7 @@ def _probe(directory: str | None) -> Path | None:
     return None if directory is None else Path(directory)
 
 
-def _show(made: CollectedMetrics, as_json: bool) -> None:
+def _show(made: CollectedObservation, as_json: bool) -> None:
     from moeplan.cli.output import emit_json, emit_text, note
     from moeplan.wire.converter import unstructure
     from moeplan.wire.documents import identify

@@ -11,7 +11,7 @@ from moeplan.cli.observation_options import add_observation, observation_context
 if TYPE_CHECKING:
     from moeplan.collectors.restart import RestartPlan
     from moeplan.collectors.restart_fault import Fault
-    from moeplan.workflows.collect_restart import CollectedRestart
+    from moeplan.workflows.collected import CollectedObservation
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
@@ -171,7 +171,7 @@ def _target_name(args: argparse.Namespace) -> str:
     return pseudonym(key, "process", f"{platform.node()}/{args.pid}")
 
 
-def _show(made: CollectedRestart, as_json: bool) -> None:
+def _show(made: CollectedObservation, as_json: bool) -> None:
     from moeplan.cli.output import emit_json, emit_text, note
     from moeplan.wire.converter import unstructure
     from moeplan.wire.documents import identify

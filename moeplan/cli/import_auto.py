@@ -32,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="stated",
         metavar="OPTIONS",
         default="",
-        help="options of the imports in one text, --with='--plan plan.json --checkpoint checkpoint.json …'; each import "
-        "takes those it has",
+        help="options of the imports in one text, --with='--plan plan.json --checkpoint checkpoint.json …'; each "
+        "import takes those it has",
     )
     parser.add_argument("--json", action="store_true", help='print {"files": […], "imports": […]}')
 

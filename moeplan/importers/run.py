@@ -173,20 +173,18 @@ def _require_scrapes(trials: int, metrics: Sequence[GivenFile]) -> None:
 
 def _require_alike(tool_files: Sequence[GivenFile], records: Sequence[ImportedRecord]) -> None:
     first = records[0].trial
+    step = "import it as a run of its own; of several in one file, one by one with --stage"
     for file, record in zip(tool_files, records, strict=True):
         trial = record.trial
         if len(trial.requests) != len(first.requests):
-            message, step = "another number of requests than the first trial", "import it as a run of its own"
+            message, at = "another number of requests than the first trial", "$.num_prompts"
             expected, got = str(len(first.requests)), str(len(trial.requests))
-            raise InputError(
-                Issue("$.num_prompts", "trials_differ", message, expected, got, step), source=escape(file.name)
-            )
-        if (trial.model, trial.endpoint, trial.concurrency) != (first.model, first.endpoint, first.concurrency):
-            message, step = (
-                "another model, endpoint or concurrency than the first trial",
-                "import it as a run of its own",
-            )
-            raise InputError(Issue("$", "trials_differ", message, "the same", None, step), source=escape(file.name))
+        elif (trial.model, trial.endpoint, trial.concurrency) != (first.model, first.endpoint, first.concurrency):
+            message, at = "another model, endpoint or concurrency than the first trial", "$"
+            expected, got = "the same", None
+        else:
+            continue
+        raise InputError(Issue(at, "trials_differ", message, expected, got, step), source=escape(file.name))
 
 
 def _manifest(run: str, records: Sequence[ImportedRecord], inputs: RunInputs) -> RunManifest:

@@ -18,7 +18,7 @@ from moeplan.errors import InputError, Issue
 from moeplan.importers.given import StoredFile
 from moeplan.importers.probe_memory import probe_memory_rows
 from moeplan.importers.probe_record import MAX_RECORD_BYTES, ProbeRecord, check_group, read_probe_record
-from moeplan.model.evidence import Collector, RunManifest, RunObservation
+from moeplan.model.evidence import Collector, RunObservation
 from moeplan.model.finding import Finding
 from moeplan.model.observations import MEMORY_PHASES, MemorySeries
 from moeplan.model.series_rows import SeriesRow, series_table
@@ -26,9 +26,10 @@ from moeplan.units import NS_PER_S, format_instant
 from moeplan.version import VERSION
 from moeplan.wire.observation import MadeObservation, ObservationContext, enclosing_interval, made_run, make_observation
 from moeplan.workflows.collect_endpoint import run_until_stopped
+from moeplan.workflows.collected import CollectedObservation
 from moeplan.workflows.metrics_reader import MetricsReader, PageOf, Watched
 
-__all__ = ["CollectedMetrics", "MetricsRun", "collect_metrics"]
+__all__ = ["MetricsRun", "collect_metrics"]
 
 _TYPE = "memory_series"
 _SAY_EVERY_NS = 10 * NS_PER_S
@@ -63,26 +64,12 @@ class MetricsRun:
     ca_file: str | None = None
 
 
-@attrs.frozen
-class CollectedMetrics:
-    """The record, its run's manifest as it lies, and what a person should know."""
-
-    made: MadeObservation
-    manifest: RunManifest
-    findings: tuple[Finding, ...]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was stopped before its end."""
-        return self.manifest.state == "open"
-
-
 def collect_metrics(
     run: MetricsRun,
     context: ObservationContext,
     output: Path | str,
     say: Callable[[str], None] = lambda _text: None,
-) -> CollectedMetrics:
+) -> CollectedObservation:
     """Poll until the engine is gone after it served, ``end_file`` is there, or the time is over; write the record.
 
     The run's manifest is written first and says that a series is being made: one that leaves no record cannot be
@@ -103,7 +90,7 @@ def collect_metrics(
 
 async def _collect(
     run: MetricsRun, context: ObservationContext, output: Path | str, say: Callable[[str], None]
-) -> CollectedMetrics:
+) -> CollectedObservation:
     sources, pages = _sources(run)
     reader = MetricsReader(run.watched, pages, None if run.gpu_command is None else run.gpu_command[0])
     begun = RunObservation(_TYPE, None, ())
@@ -122,7 +109,7 @@ async def _collect(
     journal.add_observation(made.listed(), {path: (data,) for path, data in made.files.items()})
     if not interrupted:
         journal.close()
-    return CollectedMetrics(made, journal.manifest, findings)
+    return CollectedObservation(made, journal.manifest, findings)
 
 
 def _sources(run: MetricsRun) -> tuple[list[Source], list[PageOf]]:

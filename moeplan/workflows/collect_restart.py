@@ -15,31 +15,18 @@ from moeplan.collectors.restart import RestartPlan, observe_restart
 from moeplan.collectors.restart_raw import RestartObserved, dump_restart
 from moeplan.importers.given import GivenFile
 from moeplan.importers.restart_timeline import TimelineInputs, import_restart_timeline
-from moeplan.model.evidence import RunManifest, RunObservation
+from moeplan.model.evidence import RunObservation
 from moeplan.model.finding import Finding
 from moeplan.units import NS_PER_S, format_instant
 from moeplan.wire.observation import MadeObservation, ObservationContext, made_run
 from moeplan.wire.prometheus_text import parse_exposition
 from moeplan.workflows.collect_endpoint import run_until_stopped
+from moeplan.workflows.collected import CollectedObservation
 
-__all__ = ["CollectedRestart", "collect_restart"]
+__all__ = ["collect_restart"]
 
 _TYPE = "failure_timeline"
 _START = "process_start_time_seconds"
-
-
-@attrs.frozen
-class CollectedRestart:
-    """The record, its run's manifest as it lies, and what a person should know."""
-
-    made: MadeObservation
-    manifest: RunManifest
-    findings: tuple[Finding, ...]
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the run was stopped before its end."""
-        return self.manifest.state == "open"
 
 
 def collect_restart(
@@ -49,7 +36,7 @@ def collect_restart(
     context: ObservationContext,
     output: Path | str,
     say: Callable[[str], None] = lambda _text: None,
-) -> CollectedRestart:
+) -> CollectedObservation:
     """Make the worker fail, watch it come back, and write the record, whatever became of it.
 
     The run's manifest says that a timeline is being made before the first request is sent: one that leaves no record
@@ -77,7 +64,7 @@ async def _collect(
     context: ObservationContext,
     output: Path | str,
     say: Callable[[str], None],
-) -> CollectedRestart:
+) -> CollectedObservation:
     begun = RunObservation(_TYPE, None, ())
     manifest, _, _ = made_run(f"run-{secrets.token_hex(6)}", context, [begun], announced=True, state="open")
     target = await open_target(options)
@@ -92,7 +79,7 @@ async def _collect(
     journal.add_observation(made.listed(), {path: (data,) for path, data in made.files.items()})
     if not seen.interrupted:
         journal.close()
-    return CollectedRestart(made, journal.manifest, findings)
+    return CollectedObservation(made, journal.manifest, findings)
 
 
 def _record(

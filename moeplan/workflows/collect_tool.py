@@ -103,7 +103,7 @@ class _ToolCollection(EndpointCollection):
             await run_tool(
                 self._tool,
                 self._program,
-                self._load(target, number),
+                self._tool_load(target, number),
                 out,
                 self._settings.trial_deadline_s,
                 self._run.target.key,
@@ -127,7 +127,7 @@ class _ToolCollection(EndpointCollection):
         self._findings = [finding for finding in self._findings if finding.code != "model_name_differs"]
         return True
 
-    def _load(self, target: Target, number: int) -> ToolLoad:
+    def _tool_load(self, target: Target, number: int) -> ToolLoad:
         workload = self._run.workload
         return ToolLoad(
             url=target.address.origin + target.address.path,
