@@ -90,7 +90,7 @@ def _import(args: argparse.Namespace, number: int, group: Group) -> tuple[int, s
     actions = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     action = actions.choices[group.command]
     target = str(Path(args.output) / f"{number:03d}-{group.command}")
-    words = [*_taken(action, shlex.split(args.stated)), *group.words[1:], "-o", target]
+    words = [*group.words[1:], *_taken(action, _stated(args.stated)), "-o", target]  # what is stated wins
     try:
         parsed = _parse(action, words)
         parsed.action = group.command
@@ -98,6 +98,15 @@ def _import(args: argparse.Namespace, number: int, group: Group) -> tuple[int, s
             return import_command.run(parsed), target
     except (MoeplanError, argparse.ArgumentError, _RefusedError) as error:
         return 1, f"{_MISSING}: {escape(str(error).splitlines()[0], 400)}"
+
+
+def _stated(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(
+            Issue("--with", "invalid_value", "no list of options", "words as a shell reads them", escape(str(error)))
+        ) from None
 
 
 class _RefusedError(Exception):
@@ -123,6 +132,15 @@ def _taken(action: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
     return kept
 
 
+def _readable(value: Any) -> Any:
+    """Return a JSON value in which bytes of file names that are no UTF-8 are written as escapes."""
+    if isinstance(value, dict):
+        return {key: _readable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
 def _show(
     args: argparse.Namespace, found: Sequence[FoundFile], groups: Sequence[Group], done: Sequence[tuple[int, str]]
 ) -> None:
@@ -133,7 +151,7 @@ def _show(
         told: list[Any] = [{"exitCode": code, "result": text} for code, text in done]
         results = told or [None] * len(groups)
         imports = [{"command": words, "done": result} for words, result in zip(commands, results, strict=True)]
-        emit_json({"files": [unstructure(item) for item in found], "imports": imports})
+        emit_json(_readable({"files": [unstructure(item) for item in found], "imports": imports}))
         return
     rows = [(item.path, item.tool, item.sure, item.command or "-", item.note) for item in found]
     emit_text(table(("file", "what", "sure", "import", "note"), rows))

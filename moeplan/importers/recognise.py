@@ -158,11 +158,12 @@ def _fits(one: Format, look: _Look) -> str | None:
         one.shape == "lines" and look.value is not None and "\n" in str(look.text).strip()
     ):
         return None
-    if not all(_has(seen, mark) for mark in one.marks):
+    marks = one.marks if look.whole else one.cut or one.marks
+    if not all(_has(seen, mark) for mark in marks):
         return None
     if any(seen.get(key) not in (None, *words) or (seen.get(key) is None and look.whole) for key, words in one.values):
         return None
-    return "keys " + ", ".join(one.marks)
+    return "keys " + ", ".join(marks)
 
 
 def _found(one: Format, text: str) -> str | None:

@@ -28,6 +28,7 @@ class Format:
         note: why none does, or what it is good for.
         sure: ``certain`` where the marks are this tool's alone, else ``likely``.
         values: what some keys must hold.
+        cut: keys that do where the file was too large to be read to its end, and the others may follow.
     """
 
     tool: str
@@ -37,6 +38,7 @@ class Format:
     note: str = ""
     sure: str = "certain"
     values: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    cut: tuple[str, ...] = ()
 
 
 _CLAIMS = "figures without raw data: they become claims and satisfy no criterion"
@@ -55,12 +57,14 @@ _BENCH = ("input_lens", "output_lens", "ttfts", "itls", "errors")
 
 _OBJECTS = (
     Format("moeplan document", "object", ("kind", "schemaVersion"), None, "pack it with 'moeplan bundle create'"),
-    Format("vllm bench serve, detailed", "object", ("endpoint_type", *_BENCH, "start_times", "latencies"), "vllm-bench"),
+    Format("vllm bench serve, detailed", "object", ("endpoint_type", *_BENCH, "start_times", "latencies"), "vllm-bench",
+           cut=("endpoint_type", "failed", "input_lens", "ttfts")),
     Format("SGLang bench_serving, with details", "object", ("total_output_tokens_retokenized", "ttfts"), "sglang-bench"),
     Format("SGLang bench_serving", "object", ("total_output_tokens_retokenized",), "reported", _CLAIMS),
     Format("guidellm report", "object", ("benchmarks", "metadata"), "guidellm"),
     Format("guidellm report, 0.3 or older", "object", ("benchmarks",), None, "run guidellm 0.4 or newer", "likely"),
-    Format("benchmark_serving.py, detailed", "object", ("model_id", "duration", *_BENCH), "benchmark-serving"),
+    Format("benchmark_serving.py, detailed", "object", ("model_id", "duration", *_BENCH), "benchmark-serving",
+           cut=("model_id", "duration", "input_lens", "ttfts")),
     Format("vllm bench serve, or benchmark_serving.py of 2025", "object", ("endpoint_type", "model_id", "duration"),
            "reported", _CLAIMS),
     Format("vllm bench serve (bench_serving fork, for vLLM or SGLang)", "object", ("backend", "model_id", "duration"),
