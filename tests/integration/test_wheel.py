@@ -88,6 +88,7 @@ def test_its_metadata_names_versions_licence_and_command(wheel: Path) -> None:
         ("pytest", 'extra == "testing"'),
         ("pytest", 'extra == "authoring"'),
         ("copier", 'extra == "authoring"'),
+        ("tokenizers", 'extra == "collect"'),
     }
 
 
