@@ -12,6 +12,7 @@ from moeplan.model.deployment import DeploymentSpec
 from moeplan.model.plan import GATE_IDS, Criterion, Gate, Objectives, Residency, Target, Workload
 from moeplan.planning import criteria
 from moeplan.planning.sentences import Facts, acceptance_sentences
+from moeplan.units import MAX_SAFE_INTEGER
 
 __all__ = ["build_gates"]
 
@@ -95,11 +96,12 @@ def _load(status: str, runtime: str, ready_within_s: int, deployment: Deployment
 
 @lru_cache(maxsize=_KEPT)
 def _memory(status: str, device_bytes: int | None, input_tokens: int, output_tokens: int, concurrency: int) -> Gate:
+    tokens = concurrency * (input_tokens + output_tokens)
     facts = Facts(input_tokens=input_tokens, output_tokens=output_tokens, concurrency=concurrency)
     return _gate(
         "memory_envelope",
         status,
-        criteria.memory_criteria(device_bytes, concurrency * (input_tokens + output_tokens)),
+        criteria.memory_criteria(device_bytes, tokens if tokens <= MAX_SAFE_INTEGER else None),
         facts,
     )
 

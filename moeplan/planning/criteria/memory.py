@@ -48,12 +48,12 @@ _WORKLOAD = criterion(
 _PARTS = criterion("memory_parts", "memory.parts", "memory_parts_missing", "sum", "le", 0, "count", _MEMORY)
 
 
-def memory_criteria(device_bytes: int | None, workload_tokens: int) -> Criteria:
+def memory_criteria(device_bytes: int | None, workload_tokens: int | None) -> Criteria:
     """Return the criteria of ``memory_envelope``.
 
     Args:
         device_bytes: memory of one device, None where unknown.
-        workload_tokens: tokens that the workload holds in the KV cache at once.
+        workload_tokens: tokens that the workload holds in the KV cache at once; None where they are past 2^53 - 1.
     """
     peak = criterion(
         "memory_phases",

@@ -17,6 +17,7 @@ from moeplan.model.plan import CheckpointRef, Plan, Scenario
 from moeplan.model.registry import CompatibilityRecord, KnownInteger, Provenance, Registry, Unknown
 from moeplan.planning.builder import plan
 from moeplan.planning.export import plan_value_1_0_0
+from moeplan.wire.documents import dump_document, load_document
 
 ROOT = "sha256:" + "ab" * 32
 MANIFEST = "sha256:" + "cd" * 32
@@ -309,3 +310,12 @@ def test_runtime_has_one_spelling(given: str, name: str) -> None:
 def test_the_same_inputs_give_the_same_plan() -> None:
     assert made() == made()
     assert plan_value_1_0_0(made()) == plan_value_1_0_0(made())
+
+
+def test_a_workload_past_the_safe_integers_leaves_the_kv_capacity_open() -> None:
+    """10^9 requests of 2 × 10^9 tokens are 2 × 10^18, past 2^53 - 1."""
+    scenario = Scenario("kimi-k3", "h200", 16, input_tokens=10**9, output_tokens=10**9, concurrency=10**9)
+    made = plan(load_registry(), scenario)
+    limits = {item.id: item.limit for gate in made.validation_gates for item in gate.criteria}
+    assert limits["memory.kv_capacity"] is None
+    assert load_document(dump_document(made), Plan) == made
