@@ -163,7 +163,7 @@ _TEXTS = (
     Format("vLLM /metrics, polled to CSV", "text", (r"\Atimestamp_sec,relative_time_sec,kv_cache",), None, _LATER),
     Format("InferenceX trace_replay, requests one by one", "text", (r"\Auser_id,request_idx,trace_id",), None, _LATER),
     Format("nvidia-smi --query-gpu, CSV", "text",
-           (r"\A[^\n]*\b(power\.draw|memory\.(used|total|free)|utilization\.(gpu|memory)|temperature\.gpu|clocks)[^\n]*,"
+           (r"\A(?=[^\n]*,)[^\n]*\b(power\.draw|memory\.(used|total|free)|utilization\.(gpu|memory)|temperature\.gpu|clocks)"
             r"|\A[^\n]*\[(MiB|W|%|MHz)\]",), "nvidia-smi"),
     Format("nvidia-smi --query-gpu, CSV without header", "text",
            (r"\A[^\n]*(, *\d+ (MiB|%)(,|\s*$)|, *\d+\.\d+ W(,|\s*$))",), "nvidia-smi",
@@ -179,7 +179,7 @@ _TEXTS = (
     Format("node_exporter", "text", (r"^node_\w+|^# HELP node_|^go_gc_duration_seconds\{",), None, _LATER, "likely"),
     Format("a Prometheus page", "text", (r"^# (HELP|TYPE) \w+|^[a-z_]\w*(:\w+)*(\{[^\n]*\})? [\d.e+-]+( \d{10,})?$",),
            "vllm-metrics", "no engine's names in its beginning", "likely"),
-    Format("ib_write_bw (perftest)", "text", (r"RDMA_\w+ (Bidirectional )?(BW|Latency) Test|\APerftest\b",), None, _LATER),
+    Format("ib_write_bw (perftest)", "text", (r"RDMA_\w{1,20} (Bidirectional )?(BW|Latency) Test|\APerftest\b",), None, _LATER),
     Format("SGLang bench_serving: what it prints", "text", (r"\bNamespace\(backend='|#Input tokens: \d+",), None,
            "its JSON Lines are imported"),
     Format("vllm bench serve: what it prints", "text",

@@ -7,6 +7,7 @@ import io
 import json
 import random
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -175,6 +176,17 @@ def test_mutated_samples_never_crash() -> None:
                 data[at : at + draw.randrange(3)] = draw.randbytes(draw.randrange(3))
         data = data[: draw.randrange(len(data) + 1)] + draw.choice(heads)[: draw.randrange(2000)]
         assert of(bytes(data)).sure in ("certain", "likely", "guess")
+
+
+@pytest.mark.parametrize(
+    "word", [b"power.draw ", b"RDMA_", b", 1", b"a:", b'"', b"[{", b"(Worker", b"INFO 01-01 00:00:00 a/"]
+)
+def test_no_pattern_takes_the_square_of_a_file_s_length(word: bytes) -> None:
+    """One word over and over; a pattern that went back at each of them took from 2 s to 30 s."""
+    data = (word * (HEAD_BYTES // len(word) + 1))[:HEAD_BYTES]
+    started = time.process_time()
+    of(data)
+    assert time.process_time() - started < 1
 
 
 def test_it_reads_no_more_than_its_cap() -> None:
