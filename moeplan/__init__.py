@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from moeplan.importers.vllm_log_lines import LogClock
     from moeplan.model.checkpoint import CheckpointManifest
     from moeplan.model.compatibility import CompatibilityReport
-    from moeplan.model.evidence import EvidenceRecord, RunManifest
+    from moeplan.model.evidence import EvidenceRecord
     from moeplan.model.manifest_set import ManifestSet
     from moeplan.model.plan import Plan, Scenario
     from moeplan.model.policy import Policy
     from moeplan.model.registry import Registry
+    from moeplan.model.run_manifest import RunManifest
     from moeplan.model.site import Site
     from moeplan.model.site_probe import SiteProbe
     from moeplan.model.verdict import Verdict
@@ -173,7 +174,7 @@ _ROOMS = {
     "Registry": "model.registry",
     "Restart": "collectors.restart_fault",
     "RestartPlan": "collectors.restart",
-    "RunManifest": "model.evidence",
+    "RunManifest": "model.run_manifest",
     "Scenario": "model.plan",
     "Scrape": "importers.scrapes",
     "Site": "model.site",

@@ -26,13 +26,12 @@ from moeplan.model.evidence import (
     EngineCounters,
     EvidenceRecord,
     Interval,
-    RunManifest,
-    RunTrial,
     ServingTrial,
     TrialRef,
 )
 from moeplan.model.plan import CheckpointRef, Criterion, Plan, Scenario
 from moeplan.model.policy import Expectations, LeastBinding, Policy, Signer, Waiver, WorkloadExpectation
+from moeplan.model.run_manifest import RunManifest, RunTrial
 from moeplan.model.tables import ChunkGapTable, RequestTable
 from moeplan.model.verdict import CriterionResult, GateResult, Verdict
 from moeplan.model.verified import EvidenceSet, VerifiedRecord, VerifiedRun, VerifiedSigner

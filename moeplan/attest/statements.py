@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from moeplan.digest import digest_bytes
 from moeplan.model.attestation import AttestationRef, EvidencePredicate, IndexPredicate, VerdictPredicate
-from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.evidence import EvidenceRecord
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.verdict import Verdict
 from moeplan.signing.statement import EVIDENCE_PREDICATE, INDEX_PREDICATE, VERDICT_PREDICATE, make_statement
 from moeplan.wire.converter import unstructure

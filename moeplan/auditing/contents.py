@@ -9,10 +9,11 @@ import attrs
 from moeplan.bundle.source import BundleSource
 from moeplan.errors import InputError
 from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.evidence import EvidenceRecord
 from moeplan.model.inventory import EvidenceBundle
 from moeplan.model.plan import Plan
 from moeplan.model.registry import Registry
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.documents import load_document, require_canonical, size_cap
 
 __all__ = ["Contents", "Held", "read_contents"]

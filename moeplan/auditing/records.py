@@ -10,8 +10,9 @@ from moeplan.auditing.raw_tables import read_observations
 from moeplan.bundle.source import BundleSource
 from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.attestation import EvidencePredicate
-from moeplan.model.evidence import Attachment, EvidenceRecord, Preflight, RunManifest, ServingTrial
+from moeplan.model.evidence import Attachment, EvidenceRecord, Preflight, ServingTrial
 from moeplan.model.inventory import EvidenceBundle, InventoryFile
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.tables import ChunkGapTable, RequestTable, preflight_faults, table_faults
 from moeplan.model.verified import VerifiedRecord, VerifiedRun, VerifiedSigner
 from moeplan.wire.documents import identify

@@ -21,11 +21,12 @@ from moeplan.bundle.source import ATTESTATIONS, BUNDLE_FILE, BundleSource, open_
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue, VerificationError, escape
 from moeplan.model.attestation import IndexPredicate
-from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.evidence import EvidenceRecord
 from moeplan.model.inventory import EvidenceBundle
 from moeplan.model.plan import Plan
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Registry
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.verified import EvidenceSet, Inspection
 
 __all__ = ["VerifiedBundle", "inspect_evidence_bundle", "load_evidence_bundle", "verify_evidence_bundle"]

@@ -15,7 +15,8 @@ from moeplan.bundle.container import BundleSource
 from moeplan.bundle.directory import DirectorySource
 from moeplan.digest import digest_bytes, digest_chunks
 from moeplan.errors import InputError, Issue, VerificationError, escape
-from moeplan.model.evidence import RECORD_PATH, Attachment, EvidenceRecord, RunManifest
+from moeplan.model.evidence import RECORD_PATH, Attachment, EvidenceRecord
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.documents import load_value, require_canonical
 from moeplan.wire.files import read_file
 from moeplan.wire.strict_json import parse_strict

@@ -6,14 +6,13 @@ import argparse
 from typing import TYPE_CHECKING
 
 from moeplan.cli.endpoint_options import require_range, seconds
-from moeplan.cli.observation_options import add_observation, observation_context
+from moeplan.cli.observation_options import add_observation, observation_context, show_collected
 from moeplan.cli.telemetry_options import node_and_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from moeplan.workflows.collect_metrics import MetricsRun
-    from moeplan.workflows.collected import CollectedObservation
     from moeplan.workflows.metrics_reader import Watched
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     from moeplan.workflows.collect_metrics import collect_metrics
 
     made = collect_metrics(_run(args), observation_context(args), args.output, note)
-    _show(made, args.json)
+    show_collected(made, args.json)
     if made.interrupted:
         note(f"stopped; what was seen lies in {escape(args.output, 400)}, and its run is open")
         return EXIT_INTERRUPTED
@@ -149,19 +148,3 @@ def _probe(directory: str | None) -> Path | None:
     from pathlib import Path
 
     return None if directory is None else Path(directory)
-
-
-def _show(made: CollectedObservation, as_json: bool) -> None:
-    from moeplan.cli.output import emit_json, emit_text, note
-    from moeplan.wire.converter import unstructure
-    from moeplan.wire.documents import identify
-
-    record = {"path": made.made.path, "digest": made.made.digest, "type": made.made.record.type}
-    if as_json:
-        run = {"digest": identify(made.manifest), "run": made.manifest.run, "state": made.manifest.state}
-        findings = [unstructure(item) for item in made.findings]
-        emit_json({"records": [record], "run": run, "findings": findings})
-        return
-    emit_text(f"{made.made.path} {made.made.digest}")
-    for finding in made.findings:
-        note(f"{finding.severity}: {finding.code}: {finding.message}")

@@ -6,12 +6,11 @@ import argparse
 from typing import TYPE_CHECKING
 
 from moeplan.cli.endpoint_options import add_target, require_range, seconds, target_options
-from moeplan.cli.observation_options import add_observation, observation_context
+from moeplan.cli.observation_options import add_observation, observation_context, show_collected
 
 if TYPE_CHECKING:
     from moeplan.collectors.restart import RestartPlan
     from moeplan.collectors.restart_fault import Fault
-    from moeplan.workflows.collected import CollectedObservation
 
 __all__ = ["EXAMPLE", "add_arguments", "run"]
 
@@ -78,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         made = collect_restart(options, plan, name, context, args.output, note)
     finally:
         plan.fault.close()
-    _show(made, args.json)
+    show_collected(made, args.json)
     if made.interrupted:
         note(f"stopped; what was seen lies in {escape(args.output, 400)}, and its run is open")
         return EXIT_INTERRUPTED
@@ -169,19 +168,3 @@ def _target_name(args: argparse.Namespace) -> str:
 
         key = read_pseudonym_key(args.pseudonym_key)
     return pseudonym(key, "process", f"{platform.node()}/{args.pid}")
-
-
-def _show(made: CollectedObservation, as_json: bool) -> None:
-    from moeplan.cli.output import emit_json, emit_text, note
-    from moeplan.wire.converter import unstructure
-    from moeplan.wire.documents import identify
-
-    record = {"path": made.made.path, "digest": made.made.digest, "type": made.made.record.type}
-    if as_json:
-        run = {"digest": identify(made.manifest), "run": made.manifest.run, "state": made.manifest.state}
-        findings = [unstructure(item) for item in made.findings]
-        emit_json({"records": [record], "run": run, "findings": findings})
-        return
-    emit_text(f"{made.made.path} {made.made.digest}")
-    for finding in made.findings:
-        note(f"{finding.severity}: {finding.code}: {finding.message}")

@@ -12,6 +12,7 @@ from moeplan.cli.deployment_options import add_runtime, add_serving, read_deploy
 if TYPE_CHECKING:
     from moeplan.model.finding import Finding
     from moeplan.wire.observation import MadeObservation, ObservationContext
+    from moeplan.workflows.collected import CollectedObservation
 
 __all__ = [
     "add_observation",
@@ -19,6 +20,7 @@ __all__ = [
     "observation_context",
     "pseudonym_key",
     "read_given",
+    "show_collected",
     "write_observations",
 ]
 
@@ -101,3 +103,20 @@ def write_observations(
             note(f"{finding.severity}: {finding.code}{where}: {finding.message}")
     note(f"wrote {escape(args.output, 400)}")
     return 1 if any(finding.severity == "error" for finding in findings) else 0
+
+
+def show_collected(made: CollectedObservation, as_json: bool) -> None:
+    """Print what a collector leaves: its record, and on standard error what a person should know."""
+    from moeplan.cli.output import emit_json, emit_text, note
+    from moeplan.wire.converter import unstructure
+    from moeplan.wire.documents import identify
+
+    record = {"path": made.made.path, "digest": made.made.digest, "type": made.made.record.type}
+    if as_json:
+        run = {"digest": identify(made.manifest), "run": made.manifest.run, "state": made.manifest.state}
+        findings = [unstructure(item) for item in made.findings]
+        emit_json({"records": [record], "run": run, "findings": findings})
+        return
+    emit_text(f"{made.made.path} {made.made.digest}")
+    for finding in made.findings:
+        note(f"{finding.severity}: {finding.code}: {finding.message}")

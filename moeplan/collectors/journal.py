@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from moeplan.model.evidence import RunManifest, RunObservation, RunTrial
+from moeplan.model.run_manifest import RunManifest, RunObservation, RunTrial
 from moeplan.wire.documents import dump_document
 from moeplan.wire.files import require_free, store_error, sync_directory, write_chunks
 

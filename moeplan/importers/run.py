@@ -22,8 +22,9 @@ from moeplan.importers.trial_record import (
     tool_path,
     warmup_requests,
 )
-from moeplan.model.evidence import RunManifest, RunTrial, TrialRef
+from moeplan.model.evidence import TrialRef
 from moeplan.model.finding import Finding
+from moeplan.model.run_manifest import RunManifest, RunTrial
 from moeplan.wire.documents import dump_document, identify
 
 __all__ = [

@@ -22,11 +22,11 @@ from moeplan.model.evidence import (
     Collector,
     EngineCounters,
     EvidenceRecord,
-    RunTrial,
     ServingTrial,
     TrialRef,
 )
 from moeplan.model.finding import Finding
+from moeplan.model.run_manifest import RunTrial
 from moeplan.units import format_instant
 from moeplan.wire.chunk_gaps import chunk_gap_pieces
 from moeplan.wire.documents import dump_document

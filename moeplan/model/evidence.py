@@ -52,9 +52,6 @@ __all__ = [
     "Preflight",
     "PreflightHost",
     "ReportedSummary",
-    "RunManifest",
-    "RunObservation",
-    "RunTrial",
     "ServingTrial",
     "TrialRef",
 ]
@@ -341,65 +338,3 @@ class EvidenceRecord:
             if not start <= parse_instant(host.generated) <= end:
                 at = f"$.payload.hosts[{index}].generated"
                 yield Issue(at, "outside_interval", "written outside the interval", "an instant within it")
-
-
-@attrs.frozen
-class RunTrial:
-    """One trial a run made: its number, its record by digest, and every file by digest.
-
-    ``record`` is null for a trial that was begun and left no record.
-    """
-
-    number: int = integer(ge=1, le=100_000)
-    state: str = choice("complete", "aborted")
-    record: str | None = digest(optional=True)
-    files: tuple[str, ...] = digest(many=True)
-
-
-@attrs.frozen
-class RunObservation:
-    """One observation beside trials that a run was to make: its type, its record by digest, every file by digest.
-
-    ``record`` is null for one that was begun and left no record.
-    """
-
-    type: str = choice(*RECORD_TYPES)
-    record: str | None = digest(optional=True)
-    files: tuple[str, ...] = digest(many=True)
-
-
-@attrs.frozen
-class RunManifest:
-    """What a run was to do, and every trial and file it made, by digest.
-
-    ``announced`` says whether the manifest was opened before the first request; an import is written afterwards.
-    A run without trials plans 0 of them, and ``planned_requests`` and ``requested_*`` are null.
-    """
-
-    kind: str = const("run_manifest")
-    schema_version: str = const("1.0.0")
-    run: str = identifier()
-    plan: str = digest()
-    deployment: str = digest()
-    announced: bool = boolean()
-    state: str = choice("open", "closed")
-    planned_trials: int = integer(le=100_000)
-    planned_requests: int | None = integer(ge=1, optional=True)
-    requested_input_tokens: int | None = integer(ge=1, optional=True)
-    requested_output_tokens: int | None = integer(ge=1, optional=True)
-    declared_concurrency: int | None = integer(ge=1, optional=True)
-    warmup_requests: int | None = integer(optional=True)
-    trials: tuple[RunTrial, ...] = sequence(RunTrial)
-    observations: tuple[RunObservation, ...] = sequence(RunObservation, default=())
-
-    def faults(self) -> Iterator[Issue]:
-        """Yield what no single field shows: trial numbers that are not 1, 2, 3 …, a plan of trials left open."""
-        stated = (self.planned_requests, self.requested_input_tokens, self.requested_output_tokens)
-        if (None in stated) if self.planned_trials else any(value is not None for value in stated):
-            expected = "integers for a run of trials, null without"
-            yield Issue("$.plannedRequests", "value_missing", "what each trial asks for goes with trials", expected)
-        numbers = [trial.number for trial in self.trials]
-        if numbers != list(range(1, len(numbers) + 1)):
-            yield Issue(
-                "$.trials", "trial_numbers", "trials are not numbered 1, 2, 3 …", "consecutive", str(numbers[:20])
-            )

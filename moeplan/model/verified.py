@@ -10,9 +10,10 @@ import attrs
 
 from moeplan.errors import InputError, Issue
 from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.evidence import RAW_TABLES, EvidenceRecord, RunManifest
+from moeplan.model.evidence import RAW_TABLES, EvidenceRecord
 from moeplan.model.inventory import EvidenceBundle
 from moeplan.model.plan import Plan
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.series import ExpertCountTable, QualityTable, SeriesTable, TensorDigestTable
 from moeplan.model.tables import ChunkGapTable, RequestTable
 

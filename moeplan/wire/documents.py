@@ -28,7 +28,7 @@ _CLASSES = (
     ("plan", "Plan"),
     ("checkpoint", "CheckpointManifest"),
     ("evidence", "EvidenceRecord"),
-    ("evidence", "RunManifest"),
+    ("run_manifest", "RunManifest"),
     ("policy", "Policy"),
     ("inventory", "EvidenceBundle"),
     ("verdict", "Verdict"),

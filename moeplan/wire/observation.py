@@ -14,15 +14,8 @@ import attrs
 from moeplan.digest import digest_bytes
 from moeplan.errors import InputError, Issue
 from moeplan.model.deployment import Deployment
-from moeplan.model.evidence import (
-    ATTACHMENT_ROLES,
-    Attachment,
-    Collector,
-    EvidenceRecord,
-    Interval,
-    RunManifest,
-    RunObservation,
-)
+from moeplan.model.evidence import ATTACHMENT_ROLES, Attachment, Collector, EvidenceRecord, Interval
+from moeplan.model.run_manifest import RunManifest, RunObservation
 from moeplan.units import NS_PER_S, ceil_div, format_instant, parse_instant
 from moeplan.wire.closed_table import TableSchema, dump_table
 from moeplan.wire.documents import dump_document, identify

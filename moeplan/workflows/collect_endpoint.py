@@ -29,8 +29,9 @@ from moeplan.importers.run import import_trial
 from moeplan.importers.table import Importer
 from moeplan.importers.trial import TrialInputs
 from moeplan.importers.trial_record import MadeTrial, RunInputs
-from moeplan.model.evidence import RunManifest, RunTrial, TrialRef
+from moeplan.model.evidence import TrialRef
 from moeplan.model.finding import Finding
+from moeplan.model.run_manifest import RunManifest, RunTrial
 from moeplan.units import NS_PER_S
 from moeplan.version import VERSION
 from moeplan.wire.documents import identify

@@ -18,9 +18,10 @@ from moeplan.errors import InputError, Issue
 from moeplan.importers.given import StoredFile
 from moeplan.importers.probe_memory import probe_memory_rows
 from moeplan.importers.probe_record import MAX_RECORD_BYTES, ProbeRecord, check_group, read_probe_record
-from moeplan.model.evidence import Collector, RunObservation
+from moeplan.model.evidence import Collector
 from moeplan.model.finding import Finding
 from moeplan.model.observations import MEMORY_PHASES, MemorySeries
+from moeplan.model.run_manifest import RunObservation
 from moeplan.model.series_rows import SeriesRow, series_table
 from moeplan.units import NS_PER_S, format_instant
 from moeplan.version import VERSION

@@ -15,8 +15,8 @@ from moeplan.collectors.restart import RestartPlan, observe_restart
 from moeplan.collectors.restart_raw import RestartObserved, dump_restart
 from moeplan.importers.given import GivenFile
 from moeplan.importers.restart_timeline import TimelineInputs, import_restart_timeline
-from moeplan.model.evidence import RunObservation
 from moeplan.model.finding import Finding
+from moeplan.model.run_manifest import RunObservation
 from moeplan.units import NS_PER_S, format_instant
 from moeplan.wire.observation import MadeObservation, ObservationContext, made_run
 from moeplan.wire.prometheus_text import parse_exposition

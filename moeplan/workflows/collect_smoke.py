@@ -11,7 +11,8 @@ import attrs
 from moeplan.collectors.endpoint_target import TargetOptions, open_target
 from moeplan.collectors.journal import Journal
 from moeplan.collectors.smoke import Asked, ask
-from moeplan.model.evidence import Collector, RunManifest, RunObservation
+from moeplan.model.evidence import Collector
+from moeplan.model.run_manifest import RunManifest, RunObservation
 from moeplan.units import format_instant
 from moeplan.version import VERSION
 from moeplan.wire.observation import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import attrs
 
-from moeplan.model.evidence import RunManifest
 from moeplan.model.finding import Finding
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.observation import MadeObservation
 
 __all__ = ["CollectedObservation"]

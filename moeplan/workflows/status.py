@@ -13,8 +13,9 @@ import attrs
 
 from moeplan.errors import InputError, Issue, StoreError, escape
 from moeplan.model.checkpoint import CheckpointManifest
-from moeplan.model.evidence import EvidenceRecord, RunManifest
+from moeplan.model.evidence import EvidenceRecord
 from moeplan.model.plan import Plan
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.documents import identify, load_value
 from moeplan.wire.files import read_file
 from moeplan.wire.strict_json import parse_strict

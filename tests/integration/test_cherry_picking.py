@@ -16,9 +16,9 @@ import attrs
 import pytest
 
 from moeplan.cli.main import main
-from moeplan.model.evidence import RunObservation
 from moeplan.model.plan import Plan
 from moeplan.model.policy import LeastBinding
+from moeplan.model.run_manifest import RunObservation
 from moeplan.model.verified import VerifiedRecord
 from tests.build import (
     MS,

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from moeplan.cli.main import main
-from moeplan.model.evidence import EvidenceRecord, ReportedSummary, RunManifest, ServingTrial
+from moeplan.model.evidence import EvidenceRecord, ReportedSummary, ServingTrial
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.documents import load_document
 
 DEMO = Path(__file__).resolve().parents[2] / "demo"

@@ -18,7 +18,6 @@ from moeplan.model.evidence import (
     EvidenceRecord,
     Interval,
     Preflight,
-    RunManifest,
     ServingTrial,
 )
 from moeplan.model.fields import SCHEMA
@@ -35,6 +34,7 @@ from moeplan.model.observations import (
 from moeplan.model.plan import GATE_IDS, Plan
 from moeplan.model.policy import Policy
 from moeplan.model.registry import Provenance, Registry, Source
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.site import Site, SiteNode
 
 __all__ = ["documents"]

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from moeplan.model.checkpoint import CheckpointIndex, CheckpointManifest
 from moeplan.model.deployment import Deployment, RuntimeIdentity
-from moeplan.model.evidence import EngineCounters, RunObservation, RunTrial
+from moeplan.model.evidence import EngineCounters
 from moeplan.model.plan import BINDINGS, GATE_IDS, Objectives, Plan
 from moeplan.model.policy import LeastBinding, Policy, Signer
+from moeplan.model.run_manifest import RunObservation, RunTrial
 from moeplan.model.verified import VerifiedRecord, VerifiedRun, VerifiedSigner
 from tests.build import (
     AT,

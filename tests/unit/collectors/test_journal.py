@@ -10,7 +10,7 @@ import pytest
 
 from moeplan.collectors.journal import Journal
 from moeplan.errors import StoreError
-from moeplan.model.evidence import RunManifest, RunObservation, RunTrial
+from moeplan.model.run_manifest import RunManifest, RunObservation, RunTrial
 from moeplan.wire.documents import load_document
 
 DIGEST = "sha256:" + "a" * 64

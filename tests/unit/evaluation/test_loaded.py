@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
-from moeplan.model.evidence import RunObservation
 from moeplan.model.policy import LeastBinding
+from moeplan.model.run_manifest import RunObservation
 from moeplan.model.verified import VerifiedRecord
 from moeplan.wire.documents import identify
 from tests.build import (

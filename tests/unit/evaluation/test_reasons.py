@@ -18,8 +18,9 @@ from moeplan.evaluation.failures import EVENTS
 from moeplan.evaluation.next_steps import REASONS, next_step
 from moeplan.model.checkpoint import CheckpointFile, CheckpointIndex, root_digest
 from moeplan.model.deployment import RuntimeIdentity
-from moeplan.model.evidence import RECORD_TYPES, EngineCounters, RunObservation, RunTrial
+from moeplan.model.evidence import RECORD_TYPES, EngineCounters
 from moeplan.model.policy import LeastBinding
+from moeplan.model.run_manifest import RunObservation, RunTrial
 from moeplan.model.series import SERIES_STATES
 from moeplan.model.verified import VerifiedRecord
 from moeplan.units import MAX_SAFE_INTEGER

@@ -8,10 +8,10 @@ import attrs
 import pytest
 
 from moeplan.model.deployment import Parallelism
-from moeplan.model.evidence import RunObservation
 from moeplan.model.memory_metrics import USED
 from moeplan.model.observations import Price
 from moeplan.model.plan import Plan
+from moeplan.model.run_manifest import RunObservation
 from moeplan.model.verified import VerifiedRecord
 from tests.build import (
     Case,

@@ -15,7 +15,8 @@ from moeplan.importers.run import GivenFile, ImportedRun, RunInputs, import_run
 from moeplan.importers.summary import summarize
 from moeplan.importers.table import IMPORTERS
 from moeplan.model.deployment import Deployment, RuntimeIdentity
-from moeplan.model.evidence import EvidenceRecord, RunManifest, ServingTrial
+from moeplan.model.evidence import EvidenceRecord, ServingTrial
+from moeplan.model.run_manifest import RunManifest
 from moeplan.model.tables import table_faults
 from moeplan.wire.documents import load_document, require_canonical
 from moeplan.wire.tables import load_chunk_gaps, load_requests

@@ -9,8 +9,8 @@ import attrs
 import pytest
 
 from moeplan.errors import InputError, StoreError
-from moeplan.model.evidence import RunManifest
 from moeplan.model.plan import Plan
+from moeplan.model.run_manifest import RunManifest
 from moeplan.wire.documents import dump_document, load_document
 from moeplan.workflows.status import find_records, status
 from moeplan.workflows.status_steps import step_for
